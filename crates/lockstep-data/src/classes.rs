@@ -43,6 +43,15 @@ impl ClassTable {
         Ok(number)
     }
 
+    /// Whether the names are whole numbers that begin with 0 or 1 and leave none out, as numbers of classes do.
+    pub(crate) fn are_consecutive(&self) -> bool {
+        let whole: Option<Vec<i128>> = self.names.iter().map(|name| name.parse().ok()).collect();
+        let ends = whole.and_then(|all| Some((*all.iter().min()?, *all.iter().max()?)));
+        ends.is_some_and(|(least, most)| {
+            (0..=1).contains(&least) && most - least + 1 == self.names.len() as i128
+        })
+    }
+
     /// The names in their order, and for each number that was given the place of its class in it.
     pub(crate) fn sorted(self) -> (Vec<String>, Vec<u32>) {
         let whole: Option<Vec<i128>> = self.names.iter().map(|name| name.parse().ok()).collect();

@@ -4,12 +4,14 @@ use crate::classes::{UnseenClass, UnseenClasses, renumber};
 use crate::columns::TableSchema;
 use crate::content::About;
 use crate::decoded::{self, Decoded};
+use crate::labels::MOST_WHOLE_CLASSES;
 use crate::target::TargetKind;
 use crate::{DataError, Source};
 use lockstep_base::fs::CacheDir;
 use lockstep_base::fs::hex;
 use serde::{Deserialize, Serialize};
 use sha2::Digest;
+use std::collections::HashSet;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -344,6 +346,19 @@ impl Dataset {
         (are_classes && are_many).then(|| self.classes())
     }
 
+    /// How many different numbers are to be predicted, if all are whole, and so many that they are not taken for classes.
+    pub fn classes_as_numbers(&self) -> Option<usize> {
+        if self.target_kind() != TargetKind::Numbers || self.outputs() != 1 {
+            return None;
+        }
+        let numbers = self.numbers();
+        if numbers.iter().any(|number| number.fract() != 0.0) {
+            return None;
+        }
+        let different: HashSet<u32> = numbers.iter().map(|number| number.to_bits()).collect();
+        (different.len() > MOST_WHOLE_CLASSES).then_some(different.len())
+    }
+
     /// The classes of samples that none of [`class_names`](Dataset::class_names) is: class `i` of these has
     /// the label `classes() + i`. Empty unless the set was opened with [`UnseenClasses::List`].
     pub fn unseen(&self) -> &[UnseenClass] {
@@ -417,7 +432,8 @@ impl Dataset {
         hex::encode(hash.finalize())
     }
 
-    /// A sample as a picture, one channel after the other; nothing if samples are no pictures of one or three channels.
+    /// A sample as a picture, row by row, the channels of a pixel beside each other; nothing if samples are no pictures of
+    /// one or three channels.
     pub fn picture(&self, index: usize) -> Option<&[u8]> {
         let [channels, height, width] = self.shape();
         let is_picture = matches!(channels, 1 | 3) && height > 1 && width > 1;

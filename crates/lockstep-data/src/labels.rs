@@ -1,8 +1,9 @@
 //! What is to be predicted, set aside while a set is decoded: classes or numbers, whichever they turn out to be.
 //!
-//! Where nobody said which, one column is taken for numbers if every value is one and some value is written as
-//! a decimal, and for classes otherwise; several columns are taken for labels if every value is 0 or 1, and for
-//! numbers otherwise. That is only known after the last value, so both are kept until then.
+//! Where nobody said which, one column is taken for numbers if every value is one, and some value is written as
+//! a decimal or there are too many different ones for classes. It is taken for classes otherwise. Several columns are
+//! taken for labels if every value is 0 or 1, and for numbers otherwise. That is only known after the last value, so
+//! both are kept until then.
 
 use crate::DataError;
 use crate::builder::Spill;
@@ -45,6 +46,9 @@ struct NoNumber {
 
 /// The most classes that may be numbers but for one of them, which would else be a mistake.
 const FEW_CLASSES: usize = 20;
+
+/// The most whole numbers that are classes where nobody said so, unless they are 0 or 1 and all that follow.
+pub(crate) const MOST_WHOLE_CLASSES: usize = 256;
 
 /// What the targets came to.
 pub(crate) struct Decided {
@@ -136,7 +140,7 @@ impl Labels {
         let class = match self.table.label(text, path) {
             Ok(class) => class,
             // More than there can be classes of, but they may be numbers.
-            Err(_) if self.wanted.is_none() && self.numbers.is_some() && !self.whole => {
+            Err(_) if self.wanted.is_none() && self.numbers.is_some() => {
                 self.classes = None;
                 return Ok(Ok(()));
             }
@@ -155,6 +159,12 @@ impl Labels {
             row: odd.row,
             found: odd.text,
         })
+    }
+
+    /// Whether numbers in one column are meant as such, and not as names of classes.
+    fn are_quantities(&self) -> bool {
+        let many = self.table.len() > MOST_WHOLE_CLASSES && !self.table.are_consecutive();
+        !self.whole || self.classes.is_none() || many
     }
 
     /// Takes the next number.
@@ -177,7 +187,7 @@ impl Labels {
         let several = self.columns.len() > 1;
         let target = self.wanted.unwrap_or(match self.numbers {
             Some(_) if several && self.flags => TargetKind::Labels,
-            Some(_) if several || !self.whole => TargetKind::Numbers,
+            Some(_) if several || self.are_quantities() => TargetKind::Numbers,
             _ => TargetKind::Classes,
         });
         let spill = match target {

@@ -18,8 +18,9 @@ const MAGIC: u64 = 0x6c6f_636b_7374_6570;
 /// 3: the samples come first, and there are names, classes and what was left out. 4: what is to be predicted
 /// may be numbers or labels instead of a class. 5: checksums of all blocks, and the hash of the content. 6: the
 /// columns of a table. 7: what these hold, and weights. 8: groups. 9: days and
-/// months are in the order of their column, and labels have no gaps.
-const VERSION: u64 = 9;
+/// months are in the order of their column, and labels have no gaps. 10: one wrong cell does not make a column of dates a
+/// category, and many whole numbers are numbers to predict.
+const VERSION: u64 = 10;
 /// Parts begin at multiples of this.
 pub(crate) const ALIGN: usize = 64;
 /// Numbers of a trailer.

@@ -78,8 +78,8 @@ pub struct TableSource {
     pub format: TableFormat,
     /// Which columns mean what; the labels are in `label` unless another column is named.
     pub columns: ColumnNames,
-    /// What the labels are. If absent, that is found out: decimals are numbers to predict, several columns of
-    /// 0 and 1 are labels, and everything else is classes.
+    /// What the labels are. If absent, that is found out: decimals and many whole numbers are numbers to predict, several
+    /// columns of 0 and 1 are labels, and everything else is classes.
     pub target: Option<TargetKind>,
     /// Bytes that reading may take.
     pub memory: u64,

@@ -13,8 +13,8 @@ use crate::source::TableSource;
 use crate::stamp::{Stamp, whole_place};
 use crate::target::TargetKind;
 use lockstep_table::{
-    ColumnNames, Gaps, InputColumn, TableFile, TableFormat, TableReader, column_names, find_files,
-    look,
+    ColumnNames, ColumnType, Gaps, InputColumn, TableFile, TableFormat, TableReader, column_names,
+    find_files, look,
 };
 use std::path::Path;
 
@@ -137,6 +137,17 @@ impl TableSet {
         Ok(has_none && names.iter().any(|name| name == VECTORS))
     }
 
+    /// What the labels are, if that is said: by the loss, or by the type of their column.
+    fn target(&self) -> Option<TargetKind> {
+        let columns = &self.source.columns;
+        let of_label = columns
+            .label
+            .as_ref()
+            .and_then(|label| columns.types.get(label));
+        let classes = (of_label == Some(&ColumnType::Category)).then_some(TargetKind::Classes);
+        self.source.target.or(classes)
+    }
+
     /// Checks that labels are some, where the first of these is of the row `first`.
     fn check(&self, first: usize, numbers: &[f32]) -> Result<(), DataError> {
         if self.source.target != Some(TargetKind::Labels) {
@@ -197,7 +208,7 @@ impl Recipe for TableSet {
             None => self.source.columns.numbers.clone(),
         };
         match self.labelled {
-            true => out.expect(self.source.target, labels),
+            true => out.expect(self.target(), labels),
             false => out.expect_nothing(self.source.target.unwrap_or(TargetKind::Classes)),
         }
         let mut bytes = Vec::new();

@@ -20,6 +20,16 @@ pub enum EmbedError {
     /// A file of weights could not be read.
     #[error(transparent)]
     Tensors(#[from] TensorError),
+    /// There is nothing where the encoder should be.
+    #[error(
+        "embed.model: there is no {}; it must be the folder or the file of an encoder's weights on this machine. `hf download \
+         openai/clip-vit-base-patch32 config.json pytorch_model.bin --local-dir FOLDER` brings those of a CLIP, after `pip \
+         install huggingface_hub`", path.display()
+    )]
+    NoModel {
+        /// Where it should be.
+        path: PathBuf,
+    },
     /// The encoder's weights are those of no encoder that is known.
     #[error("{path}: {reason}")]
     Model {

@@ -56,6 +56,11 @@ impl EncoderModel {
     /// # Errors
     /// When the weights cannot be read or are of no encoder that is known.
     pub fn open(path: &Path) -> Result<EncoderModel, EmbedError> {
+        if !path.exists() {
+            return Err(EmbedError::NoModel {
+                path: path.to_owned(),
+            });
+        }
         let tensors = TensorFile::open(path)?;
         let of_model = |reason: String| EmbedError::Model {
             path: path.to_owned(),

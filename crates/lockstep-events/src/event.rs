@@ -160,8 +160,23 @@ pub struct Started {
     /// The samples that are used, and how they are recognised.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub data: Vec<UsedSet>,
+    /// The libraries of others that compute in it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub libraries: Vec<UsedLibrary>,
     /// Steps that were done before this part of the run; 0 for one that begins.
     pub resumed_step: u64,
+}
+
+/// A library of others that a run computes with. Another version of it may come to other bits.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct UsedLibrary {
+    /// What it is called, such as `XGBoost`.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// SHA-256 of its file; empty where that is not known.
+    pub sha256: String,
 }
 
 /// A set of samples that a run uses.

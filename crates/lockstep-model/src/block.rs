@@ -17,3 +17,26 @@ pub struct Block {
     /// The probabilities of all classes, sample by sample, if they were asked for.
     pub probabilities: Vec<f32>,
 }
+
+impl Block {
+    /// What it says of one of its samples, without losses.
+    ///
+    /// # Panics
+    /// When the sample is none of these.
+    pub fn of_row(&self, row: usize) -> Block {
+        let at = row - self.first;
+        let of_each = self.probabilities.len() / self.predictions.len();
+        Block {
+            first: row,
+            predictions: match &self.predictions {
+                Predictions::Classes(said) => Predictions::Classes(vec![said[at]]),
+                Predictions::Numbers { width, values } => Predictions::Numbers {
+                    width: *width,
+                    values: values[at * width..][..*width].to_vec(),
+                },
+            },
+            losses: Vec::new(),
+            probabilities: self.probabilities[at * of_each..][..of_each].to_vec(),
+        }
+    }
+}

@@ -12,8 +12,7 @@ pub(crate) fn pictures(set: &Dataset, evaluation: &Evaluation) -> Option<Vec<u8>
     };
     let mut pixels = Vec::new();
     for mistake in &classes.mistakes {
-        let planes = set.picture(usize::try_from(mistake.row).ok()?)?;
-        pixels.extend(interleaved(planes, set.shape()[0]));
+        pixels.extend_from_slice(set.picture(usize::try_from(mistake.row).ok()?)?);
     }
     let [channels, height, width] = set.shape();
     let colour = match channels {
@@ -35,20 +34,46 @@ pub(crate) fn pictures(set: &Dataset, evaluation: &Evaluation) -> Option<Vec<u8>
     Some(file)
 }
 
-/// Channels one after the other become channels of each pixel.
-fn interleaved(planes: &[u8], channels: usize) -> Vec<u8> {
-    let plane = planes.len() / channels;
-    let pixels = (0..plane).flat_map(|pixel| (0..channels).map(move |c| planes[c * plane + pixel]));
-    pixels.collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lockstep_data::{SampleValues, TargetKind};
+    use lockstep_measure::{Outcome, Tally};
+
+    /// An evaluation in which these samples were mistaken, the first most surely.
+    fn mistaken(rows: &[u64]) -> Evaluation {
+        let mut tally = Tally::new(&["cat", "dog"].map(str::to_owned));
+        for (place, row) in rows.iter().enumerate() {
+            tally.add(&Outcome {
+                row: *row,
+                actual: 0,
+                predicted: 1,
+                probability: 0.9 - place as f32 / 10.0,
+                in_top5: true,
+            });
+        }
+        Evaluation::Classes(tally.finish(rows.len(), |_| None))
+    }
 
     #[test]
-    fn colours_of_a_pixel_lie_together() {
-        assert_eq!(interleaved(&[1, 2, 3, 4, 5, 6], 3), [1, 3, 5, 2, 4, 6]);
-        assert_eq!(interleaved(&[1, 2], 1), [1, 2]);
+    fn mistakes_are_shown_with_the_pixels_of_their_samples() {
+        for channels in [1, 3] {
+            let size = channels * 2 * 4;
+            let samples: Vec<u8> = (0..3 * size).map(|value| value as u8 * 3).collect();
+            let set = Dataset::in_memory(
+                "three pictures",
+                &SampleValues::Bytes(samples.clone()),
+                [channels, 2, 4],
+                TargetKind::Classes,
+            );
+            let file = pictures(&set, &mistaken(&[2, 0])).unwrap();
+            let mut reader = png::Decoder::new(std::io::Cursor::new(file))
+                .read_info()
+                .unwrap();
+            let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
+            let info = reader.next_frame(&mut pixels).unwrap();
+            assert_eq!((info.width, info.height), (4, 4));
+            assert_eq!(pixels, [&samples[2 * size..], &samples[..size]].concat());
+        }
     }
 }

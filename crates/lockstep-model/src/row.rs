@@ -57,8 +57,8 @@ impl PredictedRow<'_> {
     }
 }
 
-/// Hands on what a model says of each sample of a block. So many rows come before these samples, and `path` says where
-/// each of them comes from.
+/// Hands on what a model says of each sample of a block. `place` says which row of what is written each of them is, and
+/// `path` where it comes from.
 ///
 /// # Errors
 /// Those of `sink`.
@@ -66,7 +66,7 @@ pub fn each_row<E>(
     set: &Dataset,
     path: &dyn Fn(usize) -> Option<String>,
     (outputs, block): (&Outputs, &Block),
-    before: usize,
+    place: &dyn Fn(usize) -> usize,
     sink: &mut dyn FnMut(&PredictedRow<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
     let names = &outputs.names[..];
@@ -83,7 +83,7 @@ pub fn each_row<E>(
                     label,
                     predicted: Answer::Class(&names[said.class as usize]),
                     probability: Some(said.probability),
-                    row: before + at,
+                    row: place(at),
                     probabilities,
                 })?;
             }
@@ -97,7 +97,7 @@ pub fn each_row<E>(
                     label,
                     predicted: Answer::Numbers(Named { names, numbers }),
                     probability: None,
-                    row: before + at,
+                    row: place(at),
                     probabilities: None,
                 })?;
             }

@@ -140,10 +140,13 @@ impl ResolvedTrees {
 }
 
 /// What is predicted, if the job says so: an objective of numbers takes a few whole numbers as such, which would else be
-/// classes.
+/// classes, and one of several classes takes many as classes.
 fn target(data: &Data, trees: &TreesJob) -> Option<TargetKind> {
     let objective = trees.model.objective.as_deref().unwrap_or_default();
     let of_numbers = ["reg:", "count:", "rank:"];
     let is_of_numbers = of_numbers.iter().any(|kind| objective.starts_with(kind));
-    (is_of_numbers || group_of(&data.train).is_some()).then_some(TargetKind::Numbers)
+    match is_of_numbers || group_of(&data.train).is_some() {
+        true => Some(TargetKind::Numbers),
+        false => (objective.starts_with("multi:")).then_some(TargetKind::Classes),
+    }
 }

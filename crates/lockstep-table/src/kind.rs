@@ -208,12 +208,13 @@ impl CellReader {
                         (true, false) => "; the month comes before the day in this column",
                     };
                     format!(
-                        "holds `{}`, which is not a date or time such as {}{order}",
+                        "holds `{}`, which is not a date or time such as {}{order}; leave it empty if it is not known",
                         shown(cell),
                         form.example()
                     )
                 };
-                let moment = Moment::parse(cell, *day_first).ok_or_else(wrong)?;
+                let moment = Moment::parse(cell, *day_first).filter(|moment| moment.fits(*form));
+                let moment = moment.ok_or_else(wrong)?;
                 form.write(moment, out);
             }
         }
@@ -335,6 +336,29 @@ mod tests {
         let wrong = read(ColumnKind::Number, "1e39").unwrap_err();
         assert!(wrong.contains("too large for single precision"), "{wrong}");
         assert!(read(ColumnKind::Boolean, "maybe").is_err());
+    }
+
+    #[test]
+    fn a_cell_that_says_no_day_is_refused_among_days_and_one_without_a_time_among_times() {
+        let read = |form, cell: &str| {
+            let kind = ColumnKind::Date {
+                form,
+                day_first: false,
+            };
+            CellReader::new(&kind, false).text(cell, &mut vec![0.0; kind.width()])
+        };
+        for (form, right, wrong) in [
+            (TimeForm::Day, "2024-05-31", "13:45"),
+            (TimeForm::Both, "2024-05-31 13:45", "13:45"),
+            (TimeForm::Clock, "13:45", "2024-05-31"),
+        ] {
+            assert_eq!(read(form, right), Ok(Read::Written));
+            let said = read(form, wrong).unwrap_err();
+            assert!(
+                said.contains(wrong) && said.contains(form.example()),
+                "{said}"
+            );
+        }
     }
 
     #[test]

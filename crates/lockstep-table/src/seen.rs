@@ -23,8 +23,8 @@ pub(crate) struct ColumnScan {
     numbers: u64,
     /// Whether all are words for true and false, of which pair, and which of both there were.
     truths: Option<(Option<usize>, [bool; 2])>,
-    /// Whether all are days or times, and of which form: with the month before the day, and with the day before the month.
-    dates: [Option<Option<TimeForm>>; 2],
+    /// Which are days or times: with the month before the day, and with the day before the month.
+    dates: [DateScan; 2],
     /// The different ones; nothing once there were too many.
     values: Option<HashSet<String>>,
     /// What the column's own type says.
@@ -50,7 +50,7 @@ impl ColumnScan {
             cells: 0,
             numbers: 0,
             truths: Some((None, [false; 2])),
-            dates: [Some(None); 2],
+            dates: [DateScan::default(); 2],
             values: Some(HashSet::new()),
             known: None,
             of_no_use: None,
@@ -75,7 +75,8 @@ impl ColumnScan {
             return;
         }
         self.cells += 1;
-        self.numbers += u64::from(parse(cell, self.comma).is_some());
+        let is_number = parse(cell, self.comma).is_some();
+        self.numbers += u64::from(is_number);
         if let Some((pair, seen)) = &mut self.truths {
             match truth_of(cell) {
                 Some((of, truth)) if pair.is_none_or(|pair| pair == of) => {
@@ -85,10 +86,11 @@ impl ColumnScan {
                 _ => self.truths = None,
             }
         }
-        for (dates, day_first) in self.dates.iter_mut().zip([false, true]) {
-            if let Some(form) = *dates {
-                let moment = Moment::parse(cell, day_first);
-                *dates = moment.and_then(|moment| wider(form, moment.form()));
+        // No number is a date, and most columns are numbers.
+        let dates = self.dates.iter_mut().filter(|_| !is_number);
+        for (dates, day_first) in dates.zip([false, true]) {
+            if let Some(moment) = Moment::parse(cell, day_first) {
+                dates.take(moment.form());
             }
         }
         if let Some(values) = &mut self.values
@@ -108,13 +110,12 @@ impl ColumnScan {
     /// What they all came to.
     pub(crate) fn decide(self) -> ColumnContent {
         use ColumnType::{Boolean, Category, Date, Number, Text};
-        // Where all cells can be read in both orders, the month comes first.
-        let dates = match self.dates {
-            [Some(form), _] => Some((form, false)),
-            [None, day_first] => day_first.map(|form| (form, true)),
-        };
-        let date = |(form, day_first): (Option<TimeForm>, bool)| ColumnKind::Date {
-            form: form.unwrap_or(TimeForm::Both),
+        // Where as many cells can be read in both orders, the month comes first.
+        let [month_first, other] = self.dates;
+        let day_first = other.fitting() > month_first.fitting();
+        let dates = if day_first { other } else { month_first };
+        let date = ColumnKind::Date {
+            form: dates.form(),
             day_first,
         };
         if let Some(reason) = self.of_no_use {
@@ -127,12 +128,15 @@ impl ColumnScan {
             .values
             .as_ref()
             .is_some_and(|values| values.len() <= HANDFUL || 2 * values.len() as u64 <= self.cells);
-        // One cell that is not a number among many that are is a mistake, which reading it names.
+        // One cell that is no number or date among many that are is a mistake, which reading it names.
         let many = self
             .values
             .as_ref()
             .is_none_or(|values| values.len() > 2 * HANDFUL);
-        let mostly = self.numbers * 100 >= self.cells * if few { 99 } else { 90 };
+        let are = |fitting: u64| {
+            let mostly = fitting * 100 >= self.cells * if few { 99 } else { 90 };
+            fitting == self.cells || (mostly && many)
+        };
         match (self.wanted, self.values) {
             (Some(Text), _) => ColumnContent::OfNoUse("it is said to be text".to_owned()),
             (None, _) if self.cells == 0 && self.gaps > 0 => {
@@ -140,18 +144,16 @@ impl ColumnScan {
             }
             (Some(Number), _) => ColumnContent::Kind(ColumnKind::Number),
             (Some(Boolean), _) => ColumnContent::Kind(ColumnKind::Boolean),
-            (Some(Date), _) => ColumnContent::Kind(date(dates.unwrap_or((None, false)))),
+            (Some(Date), _) => ColumnContent::Kind(date),
             (Some(Category), Some(values)) => ColumnContent::Kind(category(values)),
             (Some(Category), None) => {
                 ColumnContent::OfNoUse(format!("it has more than {MOST} different values"))
             }
-            (None, _) if self.numbers == self.cells || (mostly && many) => {
-                ColumnContent::Kind(ColumnKind::Number)
-            }
+            (None, _) if are(self.numbers) => ColumnContent::Kind(ColumnKind::Number),
             (None, _) if matches!(self.truths, Some((_, [true, true]))) => {
                 ColumnContent::Kind(ColumnKind::Boolean)
             }
-            (None, _) if dates.is_some() => ColumnContent::Kind(date(dates.unwrap_or_default())),
+            (None, _) if are(dates.fitting()) => ColumnContent::Kind(date),
             (None, Some(values)) if few => ColumnContent::Kind(category(values)),
             (None, Some(values)) => ColumnContent::OfNoUse(format!(
                 "it is text with {} different values in {} rows",
@@ -165,13 +167,40 @@ impl ColumnScan {
     }
 }
 
-/// The form that both are of; `None` if there is none.
-fn wider(so_far: Option<TimeForm>, next: TimeForm) -> Option<Option<TimeForm>> {
-    match (so_far, next) {
-        (None, next) => Some(Some(next)),
-        (Some(one), next) if one == next => Some(Some(one)),
-        (Some(TimeForm::Clock), _) | (_, TimeForm::Clock) => None,
-        _ => Some(Some(TimeForm::Both)),
+/// The days and times among the cells of a column.
+#[derive(Debug, Clone, Copy, Default)]
+struct DateScan {
+    /// Cells that say a day.
+    days: u64,
+    /// Of these, such as say a time too.
+    timed: u64,
+    /// Cells that say a time alone.
+    clocks: u64,
+}
+
+impl DateScan {
+    fn take(&mut self, form: TimeForm) {
+        self.days += u64::from(form != TimeForm::Clock);
+        self.timed += u64::from(form == TimeForm::Both);
+        self.clocks += u64::from(form == TimeForm::Clock);
+    }
+
+    /// How many cells a column of this form can have.
+    fn fitting(&self) -> u64 {
+        self.days.max(self.clocks)
+    }
+
+    /// The form of most of them; days and times where there are none.
+    fn form(&self) -> TimeForm {
+        match self {
+            Self { days, clocks, .. } if clocks > days => TimeForm::Clock,
+            Self {
+                days: 1..,
+                timed: 0,
+                ..
+            } => TimeForm::Day,
+            _ => TimeForm::Both,
+        }
     }
 }
 
@@ -237,6 +266,31 @@ mod tests {
             is(&["", " "]),
             ColumnContent::OfNoUse("it is empty in all rows".into())
         );
+    }
+
+    #[test]
+    fn one_wrong_cell_does_not_make_dates_a_category() {
+        let date = |form, day_first| ColumnContent::Kind(ColumnKind::Date { form, day_first });
+        let days = || (0..1000).map(|i| format!("{}/{}/2024", i % 28 + 1, i % 12 + 1));
+        let with = |wrong: &str| {
+            let mut cells: Vec<String> = days().collect();
+            cells[500] = wrong.to_owned();
+            found(cells.iter().map(String::as_str), None)
+        };
+        for wrong in ["soon", "31/02/2024", "12:30", "7"] {
+            assert_eq!(with(wrong), date(TimeForm::Day, true), "{wrong}");
+        }
+        let mut clocks: Vec<String> = (0..60).map(|i| format!("12:{i}")).collect();
+        clocks[0] = "2024-01-02".into();
+        let cells = clocks.iter().map(String::as_str);
+        assert_eq!(found(cells, None), date(TimeForm::Clock, false));
+        // Few values, of which one is of another kind.
+        let weeks = (0..1000).map(|i| match i {
+            7 => "never",
+            _ => ["2024-01-01", "2024-01-08", "2024-01-15"][i % 3],
+        });
+        let values = ["2024-01-01", "2024-01-08", "2024-01-15", "never"];
+        assert_eq!(found(weeks, None), categories(&values));
     }
 
     #[test]

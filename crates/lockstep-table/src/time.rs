@@ -96,6 +96,14 @@ impl Moment {
         }
     }
 
+    /// Whether it says what a column of this form must say: the day, or else the time.
+    pub(crate) fn fits(self, form: TimeForm) -> bool {
+        match form {
+            TimeForm::Day | TimeForm::Both => self.day.is_some(),
+            TimeForm::Clock => self.clock.is_some(),
+        }
+    }
+
     /// Reads a day (`2024-05-31`, `2024/05/31`, `31.05.2024`, and `05/31/2024` or, with `day_first`, `31/05/2024`), a time
     /// (`13:45`, `13:45:07.5`), or both with a space or a `T` between them and perhaps `Z` or an offset such as `+02:00`
     /// behind.

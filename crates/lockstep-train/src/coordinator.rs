@@ -162,6 +162,7 @@ fn facts(settings: &TrainingSettings, prepared: &Prepared, found: &FoundSets) ->
             .map(|(name, set)| FoundData::new(name, &set.name, &set.sha256))
             .collect(),
         plan: Some(prepared.plan.clone()),
+        libraries: Vec::new(),
         stall_s: None,
         memory: Some(PlannedMemory {
             per_worker: (memory.per_worker_bytes - memory.copies_bytes) as u64,

@@ -50,10 +50,16 @@ pub(crate) fn note(settings: &TrainingSettings, train: &Dataset) -> Option<Strin
                  \"mse\" would predict them as numbers)"
             ));
         }
-        (None, TargetKind::Numbers) if train.outputs() == 1 => (
-            "the labels are decimals, so they are numbers to predict",
-            "; \"cross-entropy\" would make each of them a class",
-        ),
+        (None, TargetKind::Numbers) if train.outputs() == 1 => {
+            let found = match train.classes_as_numbers() {
+                Some(count) => format!("{count} different whole numbers, which are many"),
+                None => "decimals".to_owned(),
+            };
+            return Some(format!(
+                "the labels are {found}, so they are numbers to predict (train.loss = \"mse\"; \"cross-entropy\" would make \
+                 each of them a class)"
+            ));
+        }
         (None, TargetKind::Numbers) => ("the labels are numbers to predict", ""),
         (None, TargetKind::Labels) => (
             "the labels are 0 or 1 each, so a sample may have several",

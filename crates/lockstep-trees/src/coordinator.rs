@@ -156,6 +156,7 @@ fn facts(rounds: u32, prepared: &PreparedTrees) -> RunFacts {
         epochs: rounds,
         metrics: prepared.metrics.clone(),
         notes: prepared.notes.clone(),
+        libraries: vec![prepared.library.clone()],
         sets: found
             .map(|(name, set)| FoundData::new(name, &set.name, &set.sha256))
             .collect(),

@@ -36,11 +36,14 @@ pub enum TreesError {
     },
     /// More is to be predicted than one number or class.
     #[error(
-        "{set}: a row has several labels, and trees predict one; name one column as data.train's `label`"
+        "data.train.label: a row of {set} has several labels ({labels}), and trees predict one; name one column, and train a \
+         model for each"
     )]
     SeveralTargets {
         /// The set.
         set: String,
+        /// The columns, as they are named in a sentence.
+        labels: String,
     },
     /// All rows are of one class.
     #[error("{set}: all rows are of the class {class:?}, so there is nothing to tell apart")]

@@ -133,9 +133,12 @@ impl Tables {
                 "the column of weights is 0 in all rows that are trained on: none of them counts";
             return Err(TreesError::misfit("data.train.weight", reason));
         }
-        if train.target_kind() == TargetKind::Labels {
+        if train.target_kind() != TargetKind::Classes && train.outputs() > 1 {
+            let labels = train.output_names().iter();
+            let labels: Vec<String> = labels.map(|label| format!("`{label}`")).collect();
             return Err(TreesError::SeveralTargets {
                 set: train.name().to_owned(),
+                labels: labels.join(", "),
             });
         }
         Ok(Self {
@@ -161,13 +164,21 @@ impl Tables {
         }
     }
 
-    /// What was read of the tables, each a sentence.
-    pub(crate) fn notes(&self) -> Vec<String> {
+    /// What was read of the tables by a job of these settings, each a sentence.
+    pub(crate) fn notes(&self, settings: &TreesSettings) -> Vec<String> {
         let mut notes = self.train.table().notes();
         if let Some(classes) = self.train.numbers_as_classes() {
             notes.push(format!(
                 "the labels are {classes} different whole numbers, and each is a class; objective = \"reg:squarederror\" \
                  would predict them as numbers"
+            ));
+        }
+        let found = self.train.classes_as_numbers();
+        let is_said = settings.model.objective.is_some() || self.train.groups().is_some();
+        if let Some(numbers) = found.filter(|_| !is_said) {
+            notes.push(format!(
+                "the labels are {numbers} different whole numbers, which are many, so they are numbers to predict; \
+                 objective = \"multi:softprob\" would make each of them a class"
             ));
         }
         for set in self.others() {

@@ -3,6 +3,7 @@
 use crate::part::{FoundTables, Tables};
 use crate::{TreesError, load_or_bring_xgboost, metric_names, plan};
 use lockstep_base::fs::CacheDir;
+use lockstep_events::event::UsedLibrary;
 use lockstep_resolve::ResolvedTrees;
 
 /// A job of trees, checked against its data.
@@ -16,6 +17,8 @@ pub struct PreparedTrees {
     pub test_rows: usize,
     /// What rounds are measured by.
     pub metrics: Vec<String>,
+    /// The library that grows the trees.
+    pub library: UsedLibrary,
     /// Where the sets were found.
     pub found: FoundTables,
     /// What a person may want to know.
@@ -51,6 +54,11 @@ pub fn prepare(
         val_rows: tables.val_rows.len(),
         test_rows: tables.test.as_ref().map_or(0, lockstep_data::Dataset::len),
         metrics: metrics.iter().map(|&name| name.to_owned()).collect(),
+        library: UsedLibrary {
+            name: "XGBoost".to_owned(),
+            version: xgboost.version().to_string(),
+            sha256: xgboost.sha256().unwrap_or_default(),
+        },
         found: tables.found(),
         notes: {
             let library = format!(
@@ -59,7 +67,9 @@ pub fn prepare(
                 xgboost.path().display(),
                 settings.objective.xgboost_name()
             );
-            std::iter::once(library).chain(tables.notes()).collect()
+            std::iter::once(library)
+                .chain(tables.notes(&job.settings))
+                .collect()
         },
     })
 }

@@ -145,7 +145,7 @@ fn in_a_row(rows: &[u32]) -> Option<Range<usize>> {
     (range.len() == rows.len() && rows.is_sorted()).then_some(range)
 }
 
-/// What is to be predicted of a row.
+/// What is to be predicted of a row. It is one number or class: sets with several are refused before.
 pub(crate) fn target(set: &Dataset, row: u32) -> f32 {
     match set.target_kind() {
         TargetKind::Classes => set.labels()[row as usize] as f32,

@@ -2,7 +2,8 @@
 
 use lockstep_base::fs::CacheDir;
 use lockstep_data::{
-    ColumnNames, DataError, Dataset, Source, TableFormat, TableSource, TargetKind, TargetScale,
+    ColumnNames, ColumnType, DataError, Dataset, Source, TableFormat, TableSource, TargetKind,
+    TargetScale,
 };
 use lockstep_place::{Access, Place};
 use std::fs;
@@ -119,6 +120,42 @@ fn what_the_labels_are_is_found_out_or_said() {
         error.contains("line 2: the column `word` holds `a`, which is not a number"),
         "{error}"
     );
+}
+
+#[test]
+fn many_whole_numbers_are_numbers_unless_they_count_classes_or_are_said_to_be_classes() {
+    let folder = Folder::new();
+    let open = |label: &dyn Fn(u32) -> u32, rows: u32, target, is_category: bool| {
+        let rows = (0..rows).map(|row| format!("1,{}\n", label(row)));
+        let file = folder.file(("x,y\n".to_owned() + &rows.collect::<String>()).as_bytes());
+        let mut source = labelled(&file, &["y"], target);
+        if let (true, Source::Table(table)) = (is_category, &mut source) {
+            (table.columns.types).insert("y".to_owned(), ColumnType::Category);
+        }
+        let set = Dataset::open(&source, &folder.cache).unwrap();
+        (set.target_kind(), set.classes_as_numbers(), set.classes())
+    };
+    use TargetKind::{Classes, Numbers};
+    let sparse = |row| row % 300 * 7 + 10;
+    let consecutive = |row| row % 300;
+    assert_eq!(open(&sparse, 900, None, false), (Numbers, Some(300), 0));
+    assert_eq!(
+        open(&|row| row % 256 * 7, 900, None, false),
+        (Classes, None, 256)
+    );
+    assert_eq!(open(&consecutive, 900, None, false), (Classes, None, 300));
+    assert_eq!(
+        open(&|row| row % 300 + 1, 900, None, false),
+        (Classes, None, 300)
+    );
+    assert_eq!(
+        open(&sparse, 900, Some(Classes), false),
+        (Classes, None, 300)
+    );
+    assert_eq!(open(&sparse, 900, None, true), (Classes, None, 300));
+    // More than there can be classes of.
+    let ids = open(&|row| row, 70_000, None, false);
+    assert_eq!(ids, (Numbers, Some(70_000), 0));
 }
 
 #[test]

@@ -63,6 +63,9 @@ pub struct Samples {
     pub set: Dataset,
     /// What comes before the names of its samples.
     prefix: String,
+    /// Of vectors, the folder of their pictures, with the `/` at its end, and which of these are meant, where not all
+    /// of it are.
+    pictures: Option<(String, Option<Vec<String>>)>,
     /// Where they come from.
     source: Source,
 }
@@ -70,8 +73,31 @@ pub struct Samples {
 impl Samples {
     /// Where a sample comes from, if the set says so.
     pub fn path(&self, row: usize) -> Option<String> {
+        Some(format!("{}{}", self.prefix, self.name(row)?))
+    }
+
+    /// The name of a sample in its folder.
+    fn name(&self, row: usize) -> Option<&str> {
         let name = self.set.sample_name(row)?;
-        Some(format!("{}{name}", self.prefix))
+        // The vectors of pictures have whole paths.
+        let folder = self.pictures.as_ref().map_or("", |(folder, _)| folder);
+        Some(name.strip_prefix(folder).unwrap_or(name))
+    }
+
+    /// The rows of the set in the order of the data, where the set has another: vectors of pictures lie in the order of
+    /// their parts, and pictures come in the order of their paths, or in that in which they were named.
+    pub fn order(&self) -> Option<Vec<usize>> {
+        let (_, named) = self.pictures.as_ref()?;
+        let mut rows: Vec<usize> = (0..self.set.len()).collect();
+        rows.sort_by_key(|&row| self.name(row));
+        let Some(named) = named else {
+            return Some(rows);
+        };
+        let find = |name: &String| {
+            let found = rows.binary_search_by_key(&Some(name.as_str()), |&row| self.name(row));
+            found.ok().map(|at| rows[at])
+        };
+        Some(named.iter().filter_map(find).collect())
     }
 }
 
@@ -138,6 +164,9 @@ impl<'a> Inference<'a> {
             all.push(Samples {
                 set,
                 prefix: named.prefix(job),
+                pictures: (test.embedding.as_ref())
+                    .and_then(|embedding| embedding.sets.first())
+                    .map(|set| (format!("{}/", set.folder), named.pictures.clone())),
                 source,
             });
         }

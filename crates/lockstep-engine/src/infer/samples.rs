@@ -127,12 +127,9 @@ impl NamedSamples {
     /// What comes before the names of samples of `job`, whose test set they are.
     pub(super) fn prefix(&self, job: &Job) -> String {
         let test = job.data.as_ref().and_then(|data| data.test.as_ref());
-        let pictures = matches!(test, Some(DataRef::Pictures { .. } | DataRef::Idx { .. }));
-        // The vectors of pictures have their whole paths.
-        let embeds = job.embed().is_some();
-        match pictures && !embeds {
-            true => self.prefix.clone(),
-            false => String::new(),
+        match test {
+            Some(DataRef::Pictures { .. } | DataRef::Idx { .. }) => self.prefix.clone(),
+            _ => String::new(),
         }
     }
 }

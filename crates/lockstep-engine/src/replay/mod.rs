@@ -9,13 +9,14 @@ mod record;
 mod verdict;
 
 pub use record::RunRecord;
-pub use verdict::{ChangedSet, Verdict};
+pub use verdict::{ChangedLibrary, ChangedSet, Verdict};
 
 use crate::{Stop, StopFlag};
 use lockstep_events::event::{Event, RunResult, Status};
 use lockstep_place::PlaceError;
 use lockstep_runs::{RunDir, RunsError};
 use thiserror::Error;
+use verdict::changed_libraries;
 
 /// Why two runs cannot be compared.
 #[derive(Debug, Error)]
@@ -49,6 +50,7 @@ pub struct Replay<'a> {
     earlier: &'a RunRecord,
     stop: StopFlag,
     run: Option<RunDir>,
+    libraries: Vec<ChangedLibrary>,
     verdict: Option<Verdict>,
 }
 
@@ -59,6 +61,7 @@ impl<'a> Replay<'a> {
             earlier,
             stop,
             run: None,
+            libraries: Vec::new(),
             verdict: None,
         }
     }
@@ -68,6 +71,7 @@ impl<'a> Replay<'a> {
         let found = match event {
             Event::Started(started) => {
                 self.run = record::opened(started);
+                self.libraries = changed_libraries(&self.earlier.libraries, &started.libraries);
                 Verdict::of_data(&self.earlier.data, &started.data)
             }
             Event::Epoch(_) => self.compare(),
@@ -84,6 +88,11 @@ impl<'a> Replay<'a> {
         let replayed = RunRecord::trace_of(self.run.as_ref()?).ok()?;
         let difference = self.earlier.trace.compare(&replayed).difference;
         difference.map(Verdict::Parted)
+    }
+
+    /// The libraries of others that are not those of the first run: why the two may part.
+    pub fn libraries(&self) -> Vec<ChangedLibrary> {
+        self.libraries.clone()
     }
 
     /// What was found while the run went on, which is why it was stopped.

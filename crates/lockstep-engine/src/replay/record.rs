@@ -2,7 +2,7 @@
 
 use super::ReplayError;
 use lockstep_events::Trace;
-use lockstep_events::event::{Event, Reported, RunResult, Started, Status, UsedSet};
+use lockstep_events::event::{Event, Reported, RunResult, Started, Status, UsedLibrary, UsedSet};
 use lockstep_place::{Access, Place};
 use lockstep_runs::{RunDir, files};
 use serde_json::{Map, Value};
@@ -12,6 +12,8 @@ use serde_json::{Map, Value};
 pub struct RunRecord {
     /// The samples that it used.
     pub data: Vec<UsedSet>,
+    /// The libraries of others that computed in it; none of a run that was recorded before these were.
+    pub libraries: Vec<UsedLibrary>,
     /// Marks of its parameters.
     pub trace: Trace,
     /// What a script reported, by the number of the report.
@@ -26,11 +28,11 @@ impl RunRecord {
     /// # Errors
     /// When the run cannot be read.
     pub fn read(run: &RunDir) -> Result<Self, ReplayError> {
-        let mut data = Vec::new();
+        let (mut data, mut libraries) = (Vec::new(), Vec::new());
         // The last part that began says what was used.
         run.each_event(|recorded| {
             if let Event::Started(started) = recorded.event {
-                data = started.data;
+                (data, libraries) = (started.data, started.libraries);
             }
         })?;
         let rows = run.metrics().read().unwrap_or_default();
@@ -41,6 +43,7 @@ impl RunRecord {
         });
         Ok(Self {
             data,
+            libraries,
             trace: Self::trace_of(run)?,
             reports: reports.collect(),
             result: run.read_result().ok().flatten(),

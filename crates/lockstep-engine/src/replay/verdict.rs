@@ -2,7 +2,7 @@
 
 use super::record::RunRecord;
 use lockstep_events::Difference;
-use lockstep_events::event::UsedSet;
+use lockstep_events::event::{UsedLibrary, UsedSet};
 use serde_json::Value;
 
 /// What the comparison came to.
@@ -43,6 +43,31 @@ pub struct ChangedSet {
     pub before: UsedSet,
     /// What it is.
     pub now: Option<UsedSet>,
+}
+
+/// A library of others that was another file, and what it is now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChangedLibrary {
+    /// What it was.
+    pub before: UsedLibrary,
+    /// What it is.
+    pub now: UsedLibrary,
+}
+
+/// The libraries that are other files now.
+pub(super) fn changed_libraries(
+    before: &[UsedLibrary],
+    now: &[UsedLibrary],
+) -> Vec<ChangedLibrary> {
+    let mut found = Vec::new();
+    for old in before {
+        let new = now.iter().find(|new| new.name == old.name);
+        found.extend(new.filter(|&new| new != old).map(|new| ChangedLibrary {
+            before: old.clone(),
+            now: new.clone(),
+        }));
+    }
+    found
 }
 
 impl Verdict {

@@ -123,6 +123,7 @@ fn started(job: &Job, facts: &RunFacts, run: &RunDir) -> Started {
         command: facts.command.clone(),
         metrics: facts.metrics.clone(),
         config: job.rows(),
+        libraries: facts.libraries.clone(),
         ..Started::default()
     };
     let sets = facts.sets.iter();

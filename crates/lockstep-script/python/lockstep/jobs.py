@@ -22,6 +22,8 @@ class RunResult:
     run: Optional[str]
     run_dir: Optional[str]
     metrics: Optional[Dict[str, float]]
+    """What the kept weights came to on the test set, such as `loss` and `accuracy`. Of a job without a test set, what they
+    came to on validation data, by the whole names: `val.loss`, `val.accuracy`."""
     weights_sha256: Optional[str]
     best_epoch: Optional[int]
     timing: Dict[str, float]
@@ -104,7 +106,7 @@ def _follow(command: List[str], quiet: bool) -> RunResult:
         status=last["status"],
         run=last.get("run"),
         run_dir=last.get("run_dir"),
-        metrics=last.get("metrics"),
+        metrics=last.get("metrics") or _validated(last.get("val")),
         weights_sha256=last.get("weights_sha256"),
         best_epoch=last.get("best_epoch"),
         timing=last.get("timing") or {},
@@ -114,6 +116,11 @@ def _follow(command: List[str], quiet: bool) -> RunResult:
     if result.status != "succeeded":
         raise RunFailed(last.get("error") or words or f"the run was {result.status}", result)
     return result
+
+
+def _validated(metrics: Optional[Dict[str, float]]) -> Optional[Dict[str, float]]:
+    """Metrics of validation data, by names that nobody takes for those of a test set."""
+    return metrics and {f"val.{name}": number for name, number in metrics.items()}
 
 
 class Job:

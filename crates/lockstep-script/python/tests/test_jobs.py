@@ -68,6 +68,11 @@ class Runs(case.AloneCase):
         self.assertEqual(seen["arguments"][1:], wanted)
         self.assertEqual(list(Path(".").glob(".lockstep-job-*")), [])
 
+    def test_without_a_test_set_the_metrics_are_those_of_validation_and_say_so(self):
+        result = lockstep.Job({**JOB, "data": {**JOB["data"], "val_split": 0.2}}).run(quiet=True)
+        self.assertEqual(result.metrics, {"val.loss": 0.5, "val.accuracy": 0.7})
+        self.assertIsNone(result.result["metrics"])
+
     def test_a_job_file_runs_quietly(self):
         lockstep.Job(JOB).write("job.toml")
         said = io.StringIO()

@@ -4,6 +4,7 @@ use crate::xgboost::XgboostError;
 use crate::xgboost::functions::Functions;
 use crate::xgboost::message::sentence;
 use libloading::Library;
+use lockstep_base::fs::sha256_of_file;
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::fmt;
 use std::mem::ManuallyDrop;
@@ -91,6 +92,11 @@ impl Xgboost {
     /// The file it was loaded from.
     pub fn path(&self) -> &Path {
         &self.0.path
+    }
+
+    /// SHA-256 of that file; none if the system found the library by its name alone, or it is gone.
+    pub fn sha256(&self) -> Option<String> {
+        sha256_of_file(self.path()).ok().map(|(_, hash)| hash)
     }
 
     /// Errors come back from the calls; what XGBoost prints beside them is not for our users' terminals. It counts for

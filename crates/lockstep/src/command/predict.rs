@@ -5,7 +5,7 @@ use crate::args::PredictArgs;
 use crate::signals;
 use crate::view::{count, from_here};
 use lockstep_engine::infer::NamedSamples;
-use lockstep_model::{PredictionFile, PredictionFormat, WriteError, each_row};
+use lockstep_model::{Block, PredictionFile, PredictionFormat, WriteError, each_row};
 use std::process::ExitCode;
 
 pub(crate) fn run(args: &PredictArgs) -> anyhow::Result<ExitCode> {
@@ -20,10 +20,18 @@ pub(crate) fn run(args: &PredictArgs) -> anyhow::Result<ExitCode> {
     let mut output = PredictionFile::create(format, &args.out, outputs, args.probabilities)?;
     let mut rows = 0;
     for samples in &model.samples {
+        let order = samples.order();
+        let mut write = |block: &Block, place: &dyn Fn(usize) -> usize| {
+            let (path, said) = (|row| samples.path(row), (outputs, block));
+            each_row(&samples.set, &path, said, place, &mut |row| output.add(row)).map_err(written)
+        };
+        let mut kept = Vec::new();
         let whole = inference::go(&model, samples, args.probabilities, &mut |block| {
-            let path = |row| samples.path(row);
-            let said = (outputs, &block);
-            each_row(&samples.set, &path, said, rows, &mut |row| output.add(row)).map_err(written)
+            match order {
+                None => write(&block, &|row| rows + row)?,
+                Some(_) => kept.push(block),
+            }
+            Ok(())
         })?;
         if !whole && format == PredictionFormat::Standard {
             eprintln!("interrupted");
@@ -32,7 +40,11 @@ pub(crate) fn run(args: &PredictArgs) -> anyhow::Result<ExitCode> {
         if !whole {
             return Ok(interrupted());
         }
-        rows += samples.set.len();
+        for (place, &row) in order.iter().flatten().enumerate() {
+            let block = kept.partition_point(|block| block.first <= row) - 1;
+            write(&kept[block].of_row(row), &|_| rows + place)?;
+        }
+        rows += order.map_or(samples.set.len(), |order| order.len());
     }
     output.finish(&args.out, &model.run.name).map_err(written)?;
     if format != PredictionFormat::Standard {

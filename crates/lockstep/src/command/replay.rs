@@ -40,6 +40,7 @@ pub(crate) fn run(args: &ReplayArgs, started_at: Instant) -> anyhow::Result<Exit
     if let Some(code) = watched.end()? {
         return Ok(code);
     }
+    let libraries = replay.libraries();
     let verdict = match replay.parted() {
         Some(verdict) => Some(verdict),
         None => replay.conclude(result?)?,
@@ -49,12 +50,14 @@ pub(crate) fn run(args: &ReplayArgs, started_at: Instant) -> anyhow::Result<Exit
         return Ok(ExitCode::from(INTERRUPTED));
     };
     if args.show.json {
-        print(format!("{}\n", words::json(&verdict, &run.name)))?;
+        let json = words::json(&verdict, &libraries, &run.name);
+        print(format!("{json}\n"))?;
     }
+    let words = words::words(&verdict, &libraries, &run.name);
     match verdict.is_same() {
         true if args.show.json => {}
-        true => print(format!("{}\n", words::words(&verdict, &run.name)))?,
-        false => bail!(words::words(&verdict, &run.name)),
+        true => print(format!("{words}\n"))?,
+        false => bail!(words),
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -88,6 +88,7 @@ pub(crate) mod tests {
             metrics: ["loss", "accuracy"].map(String::from).to_vec(),
             config: vec![("train.epochs".into(), "10".into())],
             data: Vec::new(),
+            libraries: Vec::new(),
             resumed_step: 0,
         }
     }

@@ -1,8 +1,9 @@
 //! Training on CIFAR-10's binary files, with images that differ from step to step.
 
-use crate::common::{Place, cifar};
+use crate::common::{Place, cifar, read_json};
 use rustix::process::Signal;
 use serde_json::Value;
+use std::fs;
 
 const JOB: &str = r#"
 name = "cifar"
@@ -51,6 +52,34 @@ fn a_known_set_is_not_downloaded_where_that_is_forbidden() {
         assert!(refused.stderr.contains(word), "{word}: {}", refused.stderr);
     }
     assert!(place.runs().is_empty());
+}
+
+#[test]
+fn mistakes_are_shown_as_the_photos_that_they_are() {
+    let place = place();
+    let result = place.train(&["--epochs", "1"]);
+    let run = std::path::PathBuf::from(result["run_dir"].as_str().unwrap());
+    let evaluation = read_json(&run.join("evaluation.json"));
+    let mistakes = evaluation["mistakes"].as_array().unwrap();
+    assert!(!mistakes.is_empty(), "everything was right after one epoch");
+
+    let test = fs::read(place.path("cifar-10-batches-bin/test_batch.bin")).unwrap();
+    let photo = |row: usize| {
+        let planes = &test[row * 3073 + 1..][..3072];
+        (0..1024).flat_map(move |pixel| [0, 1024, 2048].map(|colour| planes[colour + pixel]))
+    };
+    let rows = mistakes
+        .iter()
+        .map(|mistake| mistake["row"].as_u64().unwrap());
+    let expected: Vec<u8> = rows.flat_map(|row| photo(row as usize)).collect();
+
+    let file = fs::read(run.join("mistakes.png")).unwrap();
+    let mut reader = png::Decoder::new(std::io::Cursor::new(file))
+        .read_info()
+        .unwrap();
+    let mut shown = vec![0; reader.output_buffer_size().unwrap()];
+    reader.next_frame(&mut shown).unwrap();
+    assert!(shown == expected, "other pixels than those of the photos");
 }
 
 #[test]

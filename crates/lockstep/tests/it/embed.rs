@@ -321,6 +321,23 @@ fn a_dry_run_plans_with_vectors_that_are_not_there_yet_and_says_what_would_be_em
 }
 
 #[test]
+fn an_encoder_that_is_not_there_is_named_with_the_command_that_brings_one() {
+    let place = place();
+    let model = ["--set", "embed.model=clip-vit-base-patch32"];
+    let ran = place.run(&[&["run", "job.toml"], &model[..]].concat());
+    assert_ne!(ran.code, Some(0));
+    let words = [
+        "embed.model",
+        "clip-vit-base-patch32",
+        "hf download openai/",
+    ];
+    for word in words {
+        assert!(ran.stderr.contains(word), "{word}: {}", ran.stderr);
+    }
+    assert!(place.runs().is_empty());
+}
+
+#[test]
 fn pictures_without_classes_are_embedded_and_predicted_as_those_with_them() {
     let place = place();
     let run = place.train(&[])["run_dir"].as_str().unwrap().to_owned();
@@ -365,6 +382,25 @@ fn pictures_without_classes_are_embedded_and_predicted_as_those_with_them() {
     };
     let unknown: BTreeMap<_, _> = known.iter().map(unknown).collect();
     assert_eq!(predict(&["--data", "flat"]), unknown);
+    let paths = |data: &[&str]| {
+        let ran = place.run(&[&["predict", &run, "--out", "-"], data].concat());
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        let rows = ran.events();
+        assert!((0..).zip(&rows).all(|(number, row)| row["row"] == number));
+        let path = |row: &Value| row["path"].as_str().unwrap().to_owned();
+        rows.iter().map(path).collect::<Vec<_>>()
+    };
+    let sorted = |between: char| {
+        let names = |class| (0..6).map(move |number| format!("{class}{between}{number:02}.bmp"));
+        names("tall").chain(names("wide")).collect::<Vec<_>>()
+    };
+    assert_eq!(paths(&[]), sorted('/'));
+    assert_eq!(paths(&["--data", "flat"]), sorted('-'));
+    let single = ["flat/wide-03.bmp", "flat/tall-01.bmp", "flat/wide-03.bmp"];
+    assert_eq!(paths(&[&["--data"], &single[..]].concat()), single);
+    let both = paths(&["--data", "flat/wide-03.bmp", "photos/test"]);
+    assert_eq!(both[..2], ["flat/wide-03.bmp", "photos/test/tall/00.bmp"]);
+
     let some = predict(&["--data", "flat/wide-03.bmp", "flat/tall-01.bmp"]);
     let keys: Vec<_> = some.keys().map(String::as_str).collect();
     assert_eq!(keys, ["01.bmp of tall", "03.bmp of wide"]);

@@ -381,6 +381,68 @@ fn a_label_that_is_no_number_among_decimals_is_a_mistake_and_many_whole_numbers_
 }
 
 #[test]
+fn many_whole_numbers_are_numbers_to_predict_and_the_run_says_what_decides_otherwise() {
+    let many = |set: &[&str], job: &str| {
+        let place = place(job);
+        let rows = (0..900).map(|row| format!("{row},{}\n", row % 450 * 7));
+        let rows: String = rows.collect();
+        fs::write(place.path("n.csv"), format!("a,label\n{rows}")).unwrap();
+        let data = ["--set", "data.train=n.csv", "--set", "data.test=n.csv"];
+        let args = [&["run", "job.toml", "--dry-run"], &data[..], set].concat();
+        let ran = run(&place, &args);
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        ran.stdout
+    };
+    let numbers = "the labels are 450 different whole numbers, which are many, so they are numbers to predict";
+    for (job, key, word) in [
+        (NETWORK, "train.loss=cross-entropy", "\"cross-entropy\""),
+        (
+            TREES,
+            "model.objective=multi:softprob",
+            "\"multi:softprob\"",
+        ),
+    ] {
+        let said = many(&[], job);
+        assert!(said.contains(numbers) && said.contains(word), "{said}");
+        let said = many(&["--set", key], job);
+        assert!(!said.contains("numbers to predict"), "{said}");
+    }
+}
+
+#[test]
+fn one_wrong_date_is_refused_by_its_line_and_an_empty_cell_is_a_gap() {
+    let place = place(NETWORK);
+    let show = |wrong: &str| {
+        let day = |row: usize| format!("2024-{:02}-{:02}", row % 12 + 1, row % 28 + 1);
+        let cell = |row: usize| {
+            if row == 40 {
+                wrong.to_owned()
+            } else {
+                day(row)
+            }
+        };
+        let rows = (0..500).map(|row| format!("{},{}\n", cell(row), row % 2));
+        let text = format!("day,label\n{}", rows.collect::<String>());
+        fs::write(place.path("days.csv"), text).unwrap();
+        run(&place, &["data", "show", "days.csv", "--json"])
+    };
+    for wrong in ["2024-13-41", "unknown", "12:30"] {
+        let ran = show(wrong);
+        assert_ne!(ran.code, Some(0), "{wrong}: {}", ran.stdout);
+        let expected =
+            format!("days.csv, line 42: the column `day` holds `{wrong}`, which is not a date");
+        assert!(ran.stderr.contains(&expected), "{}", ran.stderr);
+    }
+    let ran = show("");
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let shown: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(
+        (&shown["columns"][0]["type"], &shown["columns"][0]["gaps"]),
+        (&"date".into(), &1.into())
+    );
+}
+
+#[test]
 fn a_folder_of_tables_and_a_label_that_is_not_there_are_named() {
     let place = place(NETWORK);
     fs::create_dir_all(place.path("parts/year=2023")).unwrap();

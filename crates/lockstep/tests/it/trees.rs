@@ -204,6 +204,49 @@ fn a_run_that_was_stopped_goes_on_with_other_workers_to_the_same_trees() {
 }
 
 #[test]
+fn a_replay_that_comes_to_other_trees_names_the_library_that_is_another() {
+    let place = Trees::new(number);
+    let result = place.train(&["--set", "model.rounds=2"]);
+    let run = result["run_dir"].as_str().unwrap();
+    let replay = || place.output(&["replay", run]);
+    let (code, stdout, stderr) = replay();
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(stdout.contains("the same as"), "{stdout}");
+
+    let change = |file: &str, change: &dyn Fn(&mut Value)| {
+        let path = format!("{run}/{file}");
+        let text = fs::read_to_string(&path).unwrap();
+        let lines = text.lines().map(|line| {
+            let mut line: Value = serde_json::from_str(line).unwrap();
+            change(&mut line);
+            format!("{line}\n")
+        });
+        fs::write(&path, lines.collect::<String>()).unwrap();
+    };
+    // As if another library had grown other trees.
+    change("result.json", &|result| {
+        result["weights_sha256"] = "0".repeat(64).into()
+    });
+    let (code, _, stderr) = replay();
+    assert_eq!(code, Some(1), "{stderr}");
+    assert!(
+        stderr.contains("not the same") && !stderr.contains("XGBoost"),
+        "{stderr}"
+    );
+    change("events.jsonl", &|event| {
+        if event["event"] == "started" {
+            assert_eq!(event["libraries"][0]["name"], "XGBoost");
+            let library = &mut event["libraries"][0];
+            (library["version"], library["sha256"]) = ("3.0.1".into(), "f".repeat(64).into());
+        }
+    });
+    let (code, _, stderr) = replay();
+    assert_eq!(code, Some(1), "{stderr}");
+    let expected = "XGBoost is another now, which may be why: 3.0.1 with SHA-256 ffffffffffff then";
+    assert!(stderr.contains(expected), "{stderr}");
+}
+
+#[test]
 fn a_coordinator_that_is_killed_leaves_a_state_to_go_on_from() {
     let place = Trees::new(number);
     let expected = place.train(&[])["weights_sha256"].clone();
@@ -744,6 +787,26 @@ fn labels_and_weights_that_trees_cannot_learn_from_are_refused_by_the_set() {
         stderr.contains("data.train.weight: the column of weights is 0"),
         "{stderr}"
     );
+    assert_eq!(place.0.runs().len(), 0);
+}
+
+#[test]
+fn several_labels_are_refused_by_their_columns() {
+    let place = Trees::new(number);
+    for (name, rows) in [
+        ("numbers.csv", "1,0.5,7.25\n2,1.5,2.25\n3,2.5,1.75\n"),
+        ("flags.csv", "1,0,1\n2,1,0\n3,1,1\n"),
+    ] {
+        fs::write(place.0.path(name), format!("a,here,there\n{rows}")).unwrap();
+        let [train, test] = ["train", "test"]
+            .map(|set| format!("data.{set}={{ csv = '{name}', label = ['here', 'there'] }}"));
+        let (code, _, stderr) = place.output(&["run", "job.toml", "--set", &train, "--set", &test]);
+        assert_ne!(code, Some(0), "{name}");
+        assert!(
+            stderr.contains("data.train.label") && stderr.contains("`here`, `there`"),
+            "{stderr}"
+        );
+    }
     assert_eq!(place.0.runs().len(), 0);
 }
 

@@ -1,15 +1,36 @@
 //! What holding two runs against each other came to, for people and for programs.
 
 use crate::view::count;
-use lockstep_engine::replay::{ChangedSet, Verdict};
+use lockstep_engine::replay::{ChangedLibrary, ChangedSet, Verdict};
 use lockstep_events::Difference;
+use lockstep_events::event::UsedLibrary;
 use serde_json::{Value, json};
 
 /// Tensors that are named; of more, their number is said.
 const NAMED: usize = 4;
 
-/// For people.
-pub(super) fn words(verdict: &Verdict, run: &str) -> String {
+/// For people. Where the two are not the same, `libraries` that are others now may be why.
+pub(super) fn words(verdict: &Verdict, libraries: &[ChangedLibrary], run: &str) -> String {
+    let mut words = of_verdict(verdict, run);
+    for ChangedLibrary { before, now } in libraries.iter().filter(|_| !verdict.is_same()) {
+        let name = &now.name;
+        let file = |library: &UsedLibrary| {
+            format!(
+                "{} with SHA-256 {}",
+                library.version,
+                short(&library.sha256)
+            )
+        };
+        words += &format!(
+            ". {name} is another now, which may be why: {} then, {} now",
+            file(before),
+            file(now)
+        );
+    }
+    words
+}
+
+fn of_verdict(verdict: &Verdict, run: &str) -> String {
     match verdict {
         Verdict::Same {
             steps,
@@ -67,7 +88,11 @@ pub(super) fn words(verdict: &Verdict, run: &str) -> String {
 }
 
 /// For programs.
-pub(super) fn json(verdict: &Verdict, run: &str) -> Value {
+pub(super) fn json(verdict: &Verdict, libraries: &[ChangedLibrary], run: &str) -> Value {
+    let libraries = libraries.iter();
+    let libraries =
+        libraries.map(|ChangedLibrary { before, now }| json!({ "then": before, "now": now }));
+    let libraries: Vec<Value> = libraries.collect();
     let difference = match verdict {
         Verdict::Same { .. } => Value::Null,
         Verdict::Data(found) => {
@@ -89,7 +114,7 @@ pub(super) fn json(verdict: &Verdict, run: &str) -> Value {
     };
     json!({
         "event": "replayed", "run": run, "same": verdict.is_same(), "steps": steps,
-        "weights_sha256": weights, "difference": difference,
+        "weights_sha256": weights, "difference": difference, "libraries": libraries,
     })
 }
 
