@@ -46,7 +46,7 @@ pub(crate) struct TuneArgs {
     pub(crate) resume: Option<Option<PathBuf>>,
     #[command(flatten)]
     pub(crate) engine: EngineArgs,
-    /// Train the trials on a cluster, as [kube] in the job file says; the search itself stays here
+    /// Train the trials on a cluster, as the `kube` table of the job file says; the search itself stays here
     #[arg(long, value_name = "CLUSTER", conflicts_with = "engine")]
     pub(crate) to: Option<TrialCluster>,
     #[command(flatten, next_help_heading = "With --to kube")]
