@@ -120,7 +120,7 @@ fn the_pipeline_reaches_the_accuracy_of_a_linear_probe_on_the_same_vectors() {
     assert_eq!(rows.len(), 500);
     let right = |row: &&Value| {
         let path = row["path"].as_str().unwrap();
-        path.contains(&format!("/{}/", row["predicted"].as_str().unwrap()))
+        path.starts_with(&format!("{}/", row["predicted"].as_str().unwrap()))
     };
     let share = rows.iter().filter(right).count() as f64 / 500.0;
     assert_eq!(share, accuracy, "what is predicted is what was measured");
