@@ -45,12 +45,11 @@ PEERS = cargo test --workspace --test peers --no-fail-fast --
 test-peers: cargo test-tools ## Run the long conversations with real Ray, MLflow, TensorBoard, browsers and object stores, and a short soak
 	@cargo test --workspace --test peers --test soak --no-run
 	@failed=0; ray=$$(mktemp); \
-	$(PEERS) ray:: > $$ray 2>&1 & beside=$$!; \
-	echo "== jobs on Ray"; $(PEERS) submit:: || failed=1; \
+	( ended=0; $(PEERS) ray:: || ended=1; $(PEERS) submit:: || ended=1; exit $$ended ) > $$ray 2>&1 & beside=$$!; \
 	export RUST_TEST_THREADS=$(TEST_THREADS); \
 	echo "== peers other than Ray"; $(PEERS) --skip smoke:: --skip ray:: --skip submit:: || failed=1; \
 	echo "== soak"; cargo test --workspace --test soak || failed=1; \
-	wait $$beside || failed=1; echo "== Ray"; cat $$ray; rm -f $$ray; \
+	wait $$beside || failed=1; echo "== Ray, and jobs on Ray"; cat $$ray; rm -f $$ray; \
 	exit $$failed
 
 test-tools: ## Bring what tests need of the system, Node and Chromium: by apt-get if root, else say what to install
