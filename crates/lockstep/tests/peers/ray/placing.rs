@@ -40,7 +40,7 @@ fn what_cannot_be_placed_is_explained() {
     let ran = run(
         &cluster,
         &place,
-        &[&args[..], &["gang.start_deadline_s=5"]].concat(),
+        &[&args[..], &["gang.start_deadline_s=15"]].concat(),
     );
     assert_eq!(ran.code, Some(1));
     for words in [
