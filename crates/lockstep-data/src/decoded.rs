@@ -19,11 +19,11 @@ use crate::mapped::Mapped;
 use crate::stamp::Stamp;
 use crate::sweep::sweep;
 use crate::target::TargetKind;
-use lockstep_base::fs::CacheDir;
-use lockstep_base::fs::hex;
+use lockstep_base::fs::{CacheDir, cache_limit, hex};
 use std::fmt::Debug;
-use std::fs::File;
+use std::fs::{File, FileTimes};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 /// How a set is made from files: what every reader of a format gives.
 pub(crate) trait Recipe: Debug {
@@ -81,13 +81,19 @@ pub(crate) fn open(
     let fresh = |opened: &OpenedFile| opened.decoded.facts.identity == identity;
     if let Some(opened) = try_open(&path).filter(fresh).filter(OpenedFile::is_intact) {
         recipe.accept(&opened.decoded)?;
+        // Most systems note a read once a day; whoever looks for what is in use must see it now.
+        let used = FileTimes::new().set_accessed(SystemTime::now());
+        let _ = opened.file.set_times(used);
         return Ok(opened.decoded);
     }
+    let limit = cache_limit()?;
     path.parent().into_iter().for_each(sweep);
     let mut out = Builder::new(&path)?;
     recipe.decode(&mut out)?;
     out.finish(identity, classes)?;
-    cache.make_room(&path)?;
+    if let Some(limit) = limit {
+        cache.make_room(limit)?;
+    }
     let opened = try_open(&path).filter(fresh);
     opened
         .map(|opened| opened.decoded)
@@ -208,7 +214,7 @@ mod tests {
     use crate::layout::{ALIGN, FIELDS};
     use crate::testing::{Folder, gzipped, idx_bytes};
     use std::fs;
-    use std::time::{Duration, SystemTime};
+    use std::time::Duration;
 
     fn open(images: &Path, labels: &Path, cache: &CacheDir) -> Result<Decoded, DataError> {
         let (images, labels) = (images.to_owned(), labels.to_owned());

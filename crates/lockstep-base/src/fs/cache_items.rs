@@ -24,6 +24,9 @@ const KINDS: [(&str, &str); 7] = [
 /// The variable that says how much the cache may take.
 const LIMIT: &str = "LOCKSTEP_CACHE_LIMIT";
 
+/// For how long a thing counts as in use: a run opens its sets one after the other, and each of its workers later again.
+const IN_USE: Duration = Duration::from_secs(3600);
+
 /// One thing that lies in the cache.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CacheItem {
@@ -72,28 +75,34 @@ impl CacheDir {
         Ok(items)
     }
 
-    /// Makes room after something was added: if `LOCKSTEP_CACHE_LIMIT` says how much the cache may take and it takes
-    /// more, what was used longest ago is removed, but never `added`.
+    /// Removes what was used longest ago until the cache takes at most `limit` bytes, but never what may be in use. What
+    /// cannot be removed, such as another user's, stays.
     ///
     /// # Errors
-    /// When the variable is no amount, or the cache cannot be read or changed.
-    pub fn make_room(&self, added: &Path) -> Result<(), FsError> {
-        let Some(limit) = std::env::var(LIMIT).ok().filter(|limit| !limit.is_empty()) else {
-            return Ok(());
-        };
-        let limit = amount::bytes(&limit).ok_or(FsError::CacheLimit { found: limit })?;
-        self.keep_within(limit, added)
+    /// When the cache cannot be read.
+    pub fn make_room(&self, limit: u64) -> Result<(), FsError> {
+        let now = SystemTime::now();
+        let in_use = |item: &CacheItem| item.used + IN_USE > now;
+        let (stay, others): (Vec<_>, Vec<_>) = self.items()?.into_iter().partition(in_use);
+        let room = limit.saturating_sub(stay.iter().map(|item| item.bytes).sum());
+        for item in surplus(others, None, Some(room), now) {
+            let _ = item.remove();
+        }
+        Ok(())
     }
+}
 
-    fn keep_within(&self, limit: u64, added: &Path) -> Result<(), FsError> {
-        let (new, others): (Vec<_>, Vec<_>) = self
-            .items()?
-            .into_iter()
-            .partition(|item| added.starts_with(&item.path));
-        let room = limit.saturating_sub(new.iter().map(|item| item.bytes).sum());
-        let gone = surplus(others, None, Some(room), SystemTime::now());
-        gone.iter().try_for_each(CacheItem::remove)
-    }
+/// How much the cache may take, if `LOCKSTEP_CACHE_LIMIT` says so.
+///
+/// # Errors
+/// When the variable is no amount.
+pub fn cache_limit() -> Result<Option<u64>, FsError> {
+    let limit = std::env::var(LIMIT).ok().filter(|limit| !limit.is_empty());
+    let bytes = |limit: String| {
+        let bytes = amount::bytes(&limit);
+        bytes.ok_or(FsError::CacheLimit { found: limit })
+    };
+    limit.map(bytes).transpose()
 }
 
 /// Which items are to go: those that were not used for so long, and then those that were used longest ago, until the
@@ -250,19 +259,14 @@ mod tests {
     }
 
     #[test]
-    fn what_was_just_added_stays_within_any_limit() {
+    fn a_limit_removes_nothing_that_may_be_in_use() {
         let folder = tempfile::tempdir().unwrap();
-        let there = [
-            ("decoded/old", 9),
-            ("decoded/new", 99),
-            ("decoded/fresh", 1),
-        ];
+        let there = [("decoded/old", 9), ("decoded/new", 0), ("decoded/day", 1)];
         let cache = cache(folder.path(), &there, SystemTime::now());
         let each = cache.items().unwrap()[0].bytes;
-        let added = folder.path().join("decoded/new");
-        cache.keep_within(2 * each, &added).unwrap();
-        assert_eq!(names(&cache.items().unwrap()), ["fresh", "new"]);
-        cache.keep_within(1, &added).unwrap();
+        cache.make_room(2 * each).unwrap();
+        assert_eq!(names(&cache.items().unwrap()), ["day", "new"]);
+        cache.make_room(1).unwrap();
         assert_eq!(names(&cache.items().unwrap()), ["new"]);
     }
 }

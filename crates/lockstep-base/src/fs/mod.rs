@@ -24,7 +24,7 @@ mod restricted;
 
 pub use atomic::{AtomicFile, write_atomic};
 pub use cache::CacheDir;
-pub use cache_items::{CacheItem, surplus};
+pub use cache_items::{CacheItem, cache_limit, surplus};
 pub use error::FsError;
 pub use hash::{Hasher, sha256, sha256_of, sha256_of_file};
 pub use kind::file_kind;
