@@ -11,7 +11,7 @@ use crate::args::{JobArgs, SearchMethod, TrialCluster, TuneArgs};
 use crate::signals::{self, INTERRUPTED};
 use crate::view::{lines_of, plural, shell};
 use anyhow::{Context, bail};
-use kube::KubeTrainer;
+use kube::KubeTrials;
 use lockstep_engine::{Stop, StopFlag};
 use lockstep_job::{Job, JobError, Validation};
 use lockstep_place::Place;
@@ -19,7 +19,7 @@ use lockstep_resolve::place;
 use lockstep_runs::RunDir;
 use lockstep_tune::{BEST, Method, REPORT, Rules, Search, Space, Trial, TuneError, Tuning, rungs};
 use std::process::ExitCode;
-use trainer::EngineTrainer;
+use trainer::TrialTrainer;
 
 /// Metrics of which less is better; of all others more is.
 const ERRORS: [&str; 8] = [
@@ -52,17 +52,22 @@ pub(crate) fn run(args: &TuneArgs) -> anyhow::Result<ExitCode> {
     let mut search = Search::open(&store, &job.name, rules, resume)?;
     let stop = StopFlag::new();
     signals::obey(stop.clone())?;
-    let ended = match args.to {
-        None => search.run(&EngineTrainer::new(args, stop.clone())?, args.parallel),
-        Some(TrialCluster::Kube) => {
-            let trainer = KubeTrainer::new(args, &search, stop.clone())?;
-            let ended = search.run(&trainer, args.parallel);
-            if ended.is_ok() && stop.get() == Stop::No {
-                trainer.clean(&search.tuning);
-            }
-            ended
-        }
+    let kube = match args.to {
+        None => None,
+        Some(TrialCluster::Kube) => Some(KubeTrials::new(args, &search, stop.clone())?),
     };
+    let trainer = TrialTrainer {
+        args,
+        stop: stop.clone(),
+        kube,
+    };
+    let ended = search.run(&trainer, args.parallel);
+    if let Some(kube) = &trainer.kube
+        && ended.is_ok()
+        && stop.get() == Stop::No
+    {
+        kube.clean(&search.tuning);
+    }
     show(args, &search.tuning, &search.folder)?;
     ended.context("the search ended early; what was tried is kept, and --resume goes on")?;
     Ok(match stop.get() {

@@ -4,7 +4,7 @@
 //! as `lockstep kube stop` does it, and its Job is kept: it goes on from its checkpoint if the trial is chosen. A
 //! search that is resumed finds the Jobs that an earlier one left.
 
-use super::{job_of, load, tell};
+use super::job_of;
 use crate::args::TuneArgs;
 use crate::view::harmless;
 use anyhow::{Context, bail};
@@ -17,7 +17,7 @@ use lockstep_engine::{Stop, StopFlag};
 use lockstep_events::event::{Event, RunResult, Status};
 use lockstep_job::{Job, KubeEngine};
 use lockstep_runs::RunDir;
-use lockstep_tune::{Search, Target, Trainer, Trial, Tuning};
+use lockstep_tune::{Search, Target, Trial, Tuning};
 use std::path::Path;
 use std::time::Duration;
 
@@ -25,13 +25,13 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Trains trials as Jobs of a cluster.
-pub(super) struct KubeTrainer<'a> {
+pub(super) struct KubeTrials<'a> {
     args: &'a TuneArgs,
     stop: StopFlag,
     namespace: String,
 }
 
-impl<'a> KubeTrainer<'a> {
+impl<'a> KubeTrials<'a> {
     /// Finds out whether trials of this search can run on the cluster, before any does.
     pub(super) fn new(args: &'a TuneArgs, search: &Search, stop: StopFlag) -> anyhow::Result<Self> {
         check(args, &args.job.load()?)?;
@@ -130,6 +130,47 @@ impl<'a> KubeTrainer<'a> {
             }
         }
     }
+
+    /// Trains a trial until it has come to its target.
+    pub(super) fn train(
+        &self,
+        run: &RunDir,
+        trial: &Trial,
+        target: &Target<'_>,
+    ) -> anyhow::Result<RunResult> {
+        let client = connect(self.args)?;
+        let job = self.begin(&client, run, trial)?;
+        let remote = KubeJob::new(&client, job, self.args.at.wanted(), PATIENCE);
+        let outcome = self.follow(Follower::new(remote, PATIENCE, None), trial, target)?;
+        let result = match outcome.result {
+            Some(result) => result,
+            None => RunResult {
+                error: outcome.error,
+                ..RunResult::without_run(
+                    match outcome.code {
+                        0 => Status::Succeeded,
+                        code if code == crate::signals::INTERRUPTED => Status::Interrupted,
+                        _ => Status::Failed,
+                    },
+                    Duration::ZERO,
+                )
+            },
+        };
+        let unseen = result.status != Status::Failed && run.metrics().entry()?.is_none();
+        if unseen && !self.is_stopped() {
+            bail!(
+                "the pods of trial {} trained, and this machine sees no {}: run.store must be \
+                 a bucket, or a folder that this machine shares with the pods",
+                trial.number,
+                run.metrics()
+            );
+        }
+        Ok(result)
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stop.get() != Stop::No
+    }
 }
 
 /// The cluster that is meant.
@@ -178,55 +219,4 @@ fn check(args: &TuneArgs, job: &Job) -> anyhow::Result<()> {
         );
     }
     Ok(())
-}
-
-impl Trainer for KubeTrainer<'_> {
-    type Error = anyhow::Error;
-
-    fn train(&self, run: &RunDir, trial: &Trial, target: &Target<'_>) -> anyhow::Result<RunResult> {
-        let client = connect(self.args)?;
-        let job = self.begin(&client, run, trial)?;
-        let remote = KubeJob::new(&client, job, self.args.at.wanted(), PATIENCE);
-        let outcome = self.follow(Follower::new(remote, PATIENCE, None), trial, target)?;
-        let result = match outcome.result {
-            Some(result) => result,
-            None => RunResult {
-                error: outcome.error,
-                ..RunResult::without_run(
-                    match outcome.code {
-                        0 => Status::Succeeded,
-                        code if code == crate::signals::INTERRUPTED => Status::Interrupted,
-                        _ => Status::Failed,
-                    },
-                    Duration::ZERO,
-                )
-            },
-        };
-        let unseen = result.status != Status::Failed && run.metrics().entry()?.is_none();
-        if unseen && !self.is_stopped() {
-            bail!(
-                "the pods of trial {} trained, and this machine sees no {}: run.store must be \
-                 a bucket, or a folder that this machine shares with the pods",
-                trial.number,
-                run.metrics()
-            );
-        }
-        Ok(result)
-    }
-
-    fn job_file(&self, trial: &Trial) -> anyhow::Result<String> {
-        Ok(load(self.args, &trial.values)?.to_toml())
-    }
-
-    fn done(&self, trial: &Trial) {
-        tell(self.args, trial);
-    }
-
-    fn is_stopped(&self) -> bool {
-        self.stop.get() != Stop::No
-    }
-
-    fn stop(&self) {
-        self.stop.raise(Stop::Graceful);
-    }
 }

@@ -1,5 +1,6 @@
-//! Trials that the engine trains: runs that stop at a rung, and go on from there later.
+//! Trials that are trained here or on a cluster: runs that stop at a rung, and go on from there later.
 
+use super::kube::KubeTrials;
 use super::{load, tell};
 use crate::args::TuneArgs;
 use crate::command::run_request;
@@ -9,37 +10,31 @@ use lockstep_engine::{RunRequest, Stop, StopFlag};
 use lockstep_events::event::{Event, RunResult};
 use lockstep_runs::RunDir;
 use lockstep_tune::{Target, Trainer, Trial};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-/// Trains trials with the engine.
-pub(super) struct EngineTrainer<'a> {
-    args: &'a TuneArgs,
-    folder: PathBuf,
-    cache: CacheDir,
-    stop: StopFlag,
+/// Trains trials with the engine, or as Jobs of Kubernetes.
+pub(super) struct TrialTrainer<'a> {
+    pub(super) args: &'a TuneArgs,
+    pub(super) stop: StopFlag,
+    /// The cluster that trains them, unless the engine does.
+    pub(super) kube: Option<KubeTrials<'a>>,
 }
 
-impl<'a> EngineTrainer<'a> {
-    pub(super) fn new(args: &'a TuneArgs, stop: StopFlag) -> anyhow::Result<Self> {
-        let file =
-            std::path::absolute(&args.job.path).context("cannot find the job file's folder")?;
-        Ok(Self {
-            args,
-            folder: file.parent().map(Path::to_owned).unwrap_or_default(),
-            cache: CacheDir::locate()?,
-            stop,
-        })
-    }
-}
-
-impl Trainer for EngineTrainer<'_> {
-    type Error = anyhow::Error;
-
-    fn train(&self, run: &RunDir, trial: &Trial, target: &Target<'_>) -> anyhow::Result<RunResult> {
+impl TrialTrainer<'_> {
+    /// Trains a trial with the engine.
+    fn train_here(
+        &self,
+        run: &RunDir,
+        trial: &Trial,
+        target: &Target<'_>,
+    ) -> anyhow::Result<RunResult> {
+        let file = std::path::absolute(&self.args.job.path);
+        let file = file.context("cannot find the job file's folder")?;
+        let folder = file.parent().map(Path::to_owned).unwrap_or_default();
         let job = load(self.args, &trial.values)?;
         let stop = StopFlag::new();
         let engine = self.args.engine.engine;
-        let (folder, cache) = (self.folder.clone(), self.cache.clone());
+        let cache = CacheDir::locate()?;
         let request = RunRequest {
             name: Some(run.name.clone()),
             ..run_request(job, folder, engine, cache, stop.clone())?
@@ -58,6 +53,17 @@ impl Trainer for EngineTrainer<'_> {
             }
         })?;
         Ok(result)
+    }
+}
+
+impl Trainer for TrialTrainer<'_> {
+    type Error = anyhow::Error;
+
+    fn train(&self, run: &RunDir, trial: &Trial, target: &Target<'_>) -> anyhow::Result<RunResult> {
+        match &self.kube {
+            Some(kube) => kube.train(run, trial, target),
+            None => self.train_here(run, trial, target),
+        }
     }
 
     fn job_file(&self, trial: &Trial) -> anyhow::Result<String> {
