@@ -107,11 +107,11 @@ pub enum MeasureError {
         /// What it has.
         kind: String,
     },
-    /// Columns that are not plain.
+    /// Columns whose values become learned vectors.
     #[error(
-        "--against: peers take plain numbers alone; leave other columns, and data.standardise, out"
+        "--against: peers know no learned vectors of categories; leave the type \"embedding\" of columns out"
     )]
-    NotPlain,
+    LearnedVectors,
     /// There is no Python.
     #[error("--against needs python3 with venv and pip")]
     NoPython(#[source] io::Error),

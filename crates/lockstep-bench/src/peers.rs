@@ -101,17 +101,20 @@ impl Peers {
                 kind: train.target_kind().to_string(),
             });
         }
-        if !train.table().is_plain() || data.standardise == Some(true) {
-            return Err(MeasureError::NotPlain);
-        }
         let test = resolved.sets.test.as_ref();
         let test = test.map(|source| Dataset::open_beside(source, &train, cache, &mut tell));
         let settings = &resolved.training;
-        let channels = train.shape()[0];
-        let normaliser = Normaliser::of(settings.normalise.as_ref(), channels)?;
         let folder = tempfile::tempdir_in(cache.folder("peers")?)?;
         fs::write(folder.path().join("peer.py"), Peer::SCRIPT)?;
         let (rows, _) = train.split(settings.val_share, settings.stratify, settings.seed);
+        let normaliser = settings.normaliser(&train, &rows)?;
+        let shape = match normaliser.encoding() {
+            Some(encoding) if !encoding.embedded.is_empty() => {
+                return Err(MeasureError::LearnedVectors);
+            }
+            Some(encoding) => [encoding.width(), 1, 1],
+            None => train.shape(),
+        };
         let written = write(&train, &rows, &normaliser, &folder.path().join("train"))?;
         let test = match test.transpose()? {
             Some(set) => {
@@ -124,7 +127,7 @@ impl Peers {
             python: python(peers, cache, trainer)?,
             train: written,
             test,
-            shape: train.shape(),
+            shape,
             outputs: train.classes(),
             folder,
         })
@@ -196,10 +199,11 @@ fn write(set: &Dataset, rows: &[u32], normaliser: &Normaliser, at: &Path) -> io:
     let (samples, labels) = (at.with_extension("samples"), at.with_extension("labels"));
     let mut out = BufWriter::new(File::create(&samples)?);
     let mut classes = BufWriter::new(File::create(&labels)?);
-    let mut numbers = vec![0.0; ROWS * set.sample_len()];
+    let width = normaliser.row_len(set.sample_len());
+    let mut numbers = vec![0.0; ROWS * width];
     let mut words = vec![0; ROWS];
     for rows in rows.chunks(ROWS) {
-        let numbers = &mut numbers[..rows.len() * set.sample_len()];
+        let numbers = &mut numbers[..rows.len() * width];
         set.gather(rows, normaliser, numbers);
         for number in numbers.iter() {
             out.write_all(&number.to_ne_bytes())?;

@@ -88,20 +88,19 @@ impl EmbeddedColumn {
 }
 
 impl Encoding {
-    /// Fits an encoding to the rows `rows` of a table. There is none for what is no table, and none for plain numbers
-    /// unless they are to be standardised. With `standardise` off, numbers keep their scale. The categories that `embedded`
-    /// names become learned vectors.
+    /// Fits an encoding to the rows `rows` of a table. There is none for what is no table. With `standardise` off, numbers
+    /// keep their scale, and plain ones need no encoding. The categories that `embedded` names become learned vectors.
     ///
     /// # Panics
     /// When a row is none of the set.
     pub fn fit(
         set: &Dataset,
         rows: &[u32],
-        standardise: Option<bool>,
+        standardise: bool,
         embedded: &[String],
     ) -> Option<Self> {
         let table = set.table();
-        let is_wanted = !table.is_plain() || standardise == Some(true);
+        let is_wanted = standardise || !table.is_plain();
         if table.columns.is_empty() || !is_wanted {
             return None;
         }
@@ -127,7 +126,7 @@ impl Encoding {
                 let numbers = at..at + kind.width();
                 encoding
                     .numbers
-                    .extend(numbers.map(|at| sums.scaled(at, standardise != Some(false))));
+                    .extend(numbers.map(|at| sums.scaled(at, standardise)));
             }
             // The parts of a date are there or not together.
             if sums.counts[at] < rows.len() as u64 && !is_embedded {
@@ -141,6 +140,12 @@ impl Encoding {
     /// Inputs of the network.
     pub fn width(&self) -> usize {
         self.numbers.len() + self.values.len() + self.gaps.len() + self.embedded.len()
+    }
+
+    /// Whether a number has another scale afterwards.
+    pub fn changes_scale(&self) -> bool {
+        let mut numbers = self.numbers.iter();
+        numbers.any(|number| number.mean != 0.0 || number.std != 1.0)
     }
 
     /// Whether it can be used on rows of so many numbers.

@@ -2,7 +2,9 @@
 
 use crate::sources::image_transform;
 use crate::{CheckpointRules, LearningSettings, NetworkPlan, PictureInput};
-use lockstep_data::{Augment, Normalisation, PictureChanges, TargetKind};
+use lockstep_data::{
+    Augment, DataError, Dataset, Encoding, Normalisation, Normaliser, PictureChanges, TargetKind,
+};
 use lockstep_job::{
     Data, DataRef, JobAugment, JobColumnType, JobLoss, JobNormalise, NetworkJob, hide_secrets,
 };
@@ -38,9 +40,8 @@ pub struct TrainingSettings {
     pub normalise: Option<Normalisation>,
     /// How pictures become samples, if they do. The encoder is known once the pictures are embedded.
     pub pictures: Option<PictureInput>,
-    /// Whether the numbers of a table are brought to one scale; if absent, where it has more than plain numbers.
-    #[serde(default)]
-    pub standardise: Option<bool>,
+    /// Whether the numbers of a table are brought to one scale.
+    pub standardise: bool,
     /// Columns of a table for whose values vectors are learned.
     #[serde(default)]
     pub embedded: Vec<String>,
@@ -121,11 +122,31 @@ impl TrainingSettings {
                     transform,
                     encoder: None,
                 }),
-            standardise: data.standardise,
+            // Who names a scale does not want another.
+            standardise: data.standardise.unwrap_or(data.normalise.is_none()),
             embedded: embedded(&data.train),
             augment: data.augment.as_ref().map(ImageChanges::of),
             checkpoint: CheckpointRules::of(&job.checkpoint),
             decides: decides(data, job),
+        }
+    }
+
+    /// How samples become the network's input. What depends on the numbers of a table is fitted to the rows of `train`
+    /// that are trained on.
+    ///
+    /// # Errors
+    /// When the scale that the job names does not fit the samples.
+    pub fn normaliser(&self, train: &Dataset, rows: &[u32]) -> Result<Normaliser, DataError> {
+        let channels = train.shape()[0];
+        match Encoding::fit(train, rows, self.standardise, &self.embedded) {
+            Some(_) if self.normalise.is_some() => Err(DataError::Setting {
+                setting: "normalisation",
+                reason: "the columns of this table are brought to a scale by their own means and deviations; \
+                         leave data.normalise out"
+                    .to_owned(),
+            }),
+            Some(encoding) => Ok(Normaliser::encoded(channels, encoding)),
+            None => Normaliser::of(self.normalise.as_ref(), channels),
         }
     }
 }

@@ -22,6 +22,9 @@ impl ResumeFingerprint {
         let mut value = settings.decides.clone();
         value["samples"] = json!(sets.sha256());
         value["layout"] = json!(lockstep_nn::LAYOUT_VERSION);
+        if !sets.train.table().columns.is_empty() {
+            value["data"]["standardise"] = json!(settings.standardise);
+        }
         value["model"]["weights"] = pretrained;
         if !sets.val_indices.is_empty() {
             value["checkpoint"]["best"] = json!(settings.checkpoint.best);
@@ -47,6 +50,11 @@ impl ResumeFingerprint {
         let mut was = self.0.clone();
         // Earlier versions wrote them down.
         hide_secrets(&mut was["data"]);
+        let table = sets.train.table();
+        if !table.columns.is_empty() && was["data"]["standardise"].is_null() {
+            // Earlier versions left plain numbers as they were.
+            was["data"]["standardise"] = json!(!table.is_plain());
+        }
         let was = &was;
         let Self(is) = Self::new(
             settings,

@@ -184,7 +184,6 @@ impl Sets {
             Some(set) => all_indices(set),
             None => split_indices,
         };
-        let channels = train.shape()[0];
         let counts = |weights: &[f32]| {
             let mut trained = train_indices.iter();
             trained.any(|&sample| weights[sample as usize] > 0.0)
@@ -194,21 +193,7 @@ impl Sets {
                 "the column of weights is 0 in all rows that are trained on: none of them counts";
             return Err(TrainError::misfit("data.train", reason));
         }
-        let encoding = Encoding::fit(
-            &train,
-            &train_indices,
-            settings.standardise,
-            &settings.embedded,
-        );
-        let normaliser = match encoding {
-            Some(_) if settings.normalise.is_some() => {
-                let reason = "the columns of this table are brought to a scale by their own means and deviations; \
-                              leave data.normalise out";
-                return Err(TrainError::misfit("data.normalise", reason));
-            }
-            Some(encoding) => Normaliser::encoded(channels, encoding),
-            None => Normaliser::of(settings.normalise.as_ref(), channels)?,
-        };
+        let normaliser = settings.normaliser(&train, &train_indices)?;
         let augmenter = settings.augment.map(|images| {
             let augmenter = Augmenter::new(images.augment, train.shape(), settings.seed)?;
             augmenter.with_changes(images.changes)
@@ -247,9 +232,16 @@ impl Sets {
     pub(crate) fn notes(&self) -> Vec<String> {
         let mut notes = self.train.table().notes();
         if let Some(encoding) = self.normaliser.encoding() {
+            let scaled = match encoding.changes_scale() {
+                true => {
+                    "; numbers have mean 0 and deviation 1 over the training rows (`standardise = false` in [data] \
+                     leaves them as they are)"
+                }
+                false => "",
+            };
+            let width = encoding.width();
             notes.push(format!(
-                "a row becomes {} inputs of the network",
-                encoding.width()
+                "a row becomes {width} inputs of the network{scaled}"
             ));
             notes.extend(self.embedding_notes(encoding));
         }

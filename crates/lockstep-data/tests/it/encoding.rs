@@ -37,7 +37,7 @@ fn rows_are_encoded_by_the_rows_that_are_trained_on() {
     let train = Dataset::open(&train, &cache).unwrap();
     assert!(!train.table().is_plain());
     // Of the last row, which is not trained on, nothing is known: neither its town nor its size.
-    let encoding = Encoding::fit(&train, &[0, 1, 2], None, &[]).unwrap();
+    let encoding = Encoding::fit(&train, &[0, 1, 2], true, &[]).unwrap();
     assert_eq!(
         inputs(&train, &encoding),
         [
@@ -66,7 +66,7 @@ fn rows_are_encoded_by_the_rows_that_are_trained_on() {
         (town.unseen, town.first_unseen.as_deref()),
         (1, Some("Jena"))
     );
-    let kept = Encoding::fit(&train, &[0, 1, 2], Some(false), &[]).unwrap();
+    let kept = Encoding::fit(&train, &[0, 1, 2], false, &[]).unwrap();
     assert_eq!(inputs(&train, &kept)[2][0], 2.0);
 }
 
@@ -77,7 +77,7 @@ fn an_embedded_category_is_the_place_of_its_value_and_0_where_it_has_none() {
     let text = "town,colour,size,label\nUlm,red,1,x\nBonn,blue,3,y\n,red,2,x\nKiel,red,2,y\nAachen,blue,2,x\n";
     let train = Dataset::open(&csv(folder.path(), "train.csv", text), &cache).unwrap();
     let rows = [0, 1, 2, 4];
-    let encoding = Encoding::fit(&train, &rows, Some(false), &["town".to_owned()]).unwrap();
+    let encoding = Encoding::fit(&train, &rows, false, &["town".to_owned()]).unwrap();
     // The size, both colours, and the town among Aachen, Bonn and Ulm; Kiel is not trained on.
     assert_eq!(
         inputs(&train, &encoding),
@@ -97,14 +97,14 @@ fn an_embedded_category_is_the_place_of_its_value_and_0_where_it_has_none() {
 }
 
 #[test]
-fn plain_numbers_are_encoded_only_where_that_is_asked_for() {
+fn plain_numbers_need_an_encoding_only_to_be_standardised() {
     let folder = tempfile::tempdir().unwrap();
     let cache = CacheDir::at(&folder.path().join("cache")).unwrap();
     let plain = csv(folder.path(), "a.csv", "a,b,label\n1,5,x\n3,5,y\n");
     let plain = Dataset::open(&plain, &cache).unwrap();
     assert!(plain.table().is_plain());
-    assert_eq!(Encoding::fit(&plain, &[0, 1], None, &[]), None);
-    let encoding = Encoding::fit(&plain, &[0, 1], Some(true), &[]).unwrap();
+    assert_eq!(Encoding::fit(&plain, &[0, 1], false, &[]), None);
+    let encoding = Encoding::fit(&plain, &[0, 1], true, &[]).unwrap();
     // What is the same everywhere only loses its mean.
     assert_eq!(inputs(&plain, &encoding), [[-1.0, 0.0], [1.0, 0.0]]);
     // A set beside it may have no gaps.

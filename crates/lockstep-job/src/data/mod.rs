@@ -58,7 +58,7 @@ keys! {
             false => JobNormalise::from_field(field),
         };
         /// Whether the numbers of a table are brought to mean 0 and deviation 1, by the rows that are trained on. If left
-        /// out, they are where a column is not a plain number: a category, a date, or one with gaps.
+        /// out, they are, unless `normalise` names a scale.
         standardise: Option<bool> = optional => Any, |field, ()| match embeds {
             true => field.reject(
                 "is for the columns of a table, and with [embed] vectors are trained on",
