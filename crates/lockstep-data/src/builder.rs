@@ -109,6 +109,12 @@ impl Builder {
         self.labels.expect(wanted, columns);
     }
 
+    /// Says what will be predicted, and what the classes or the numbers are called, if they have names. Comes before the
+    /// first sample of a set whose classes are known by their numbers.
+    pub(crate) fn expect_known(&mut self, kind: TargetKind, names: Vec<String>) {
+        self.labels.expect_known(kind, names);
+    }
+
     /// Says that it is not known what is to be predicted of the samples, which a model says `kind` of. Comes
     /// before the first of them.
     pub(crate) fn expect_nothing(&mut self, kind: TargetKind) {

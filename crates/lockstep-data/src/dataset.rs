@@ -280,6 +280,11 @@ impl Dataset {
         }
     }
 
+    /// The names of the classes that the decoded file has, if they have names, or of what is to be predicted.
+    pub(crate) fn stored_names(&self) -> &[String] {
+        &self.decoded.classes
+    }
+
     /// The columns of a table that a sample's numbers come from, in their order, one for each number; none of what is no
     /// table, or has columns of lists.
     pub fn columns(&self) -> &[String] {

@@ -255,6 +255,14 @@ pub enum DataError {
         /// What differs.
         reason: String,
     },
+    /// A set that cannot be parted as it should be.
+    #[error("{set} cannot be split: {reason}")]
+    Split {
+        /// The set.
+        set: String,
+        /// Why.
+        reason: String,
+    },
     /// A setting that does not fit the data.
     #[error("the {setting} cannot be used: {reason}")]
     Setting {

@@ -22,6 +22,8 @@ pub(crate) struct Labels {
     unknown: bool,
     /// The columns that they come from, where those have names.
     columns: Vec<String>,
+    /// The names of the classes, where they are known before.
+    classes_known: Option<Vec<String>>,
     /// Nothing once there were too many.
     classes: Option<Spill>,
     table: ClassTable,
@@ -69,6 +71,7 @@ impl Labels {
             wanted: Some(TargetKind::Classes),
             unknown: false,
             columns: Vec::new(),
+            classes_known: None,
             classes: Some(Spill::new(folder)?),
             table: ClassTable::default(),
             numbers: Some(Spill::new(folder)?),
@@ -84,6 +87,18 @@ impl Labels {
     pub(crate) fn expect(&mut self, wanted: Option<TargetKind>, columns: Vec<String>) {
         self.wanted = wanted;
         self.columns = columns;
+    }
+
+    /// Says what is to come, and what the classes or the numbers are called, if they have names: classes come by their
+    /// numbers.
+    pub(crate) fn expect_known(&mut self, kind: TargetKind, names: Vec<String>) {
+        match kind {
+            TargetKind::Classes => {
+                self.expect(Some(kind), Vec::new());
+                self.classes_known = Some(names);
+            }
+            TargetKind::Numbers | TargetKind::Labels => self.expect(Some(kind), names),
+        }
     }
 
     /// Says that none is to come of samples that a model says `kind` of.
@@ -195,7 +210,10 @@ impl Labels {
             TargetKind::Numbers | TargetKind::Labels => self.numbers.take(),
         };
         let (names, places) = match target {
-            TargetKind::Classes => std::mem::take(&mut self.table).sorted(),
+            TargetKind::Classes => match self.classes_known.take() {
+                Some(names) => (names, Vec::new()),
+                None => std::mem::take(&mut self.table).sorted(),
+            },
             TargetKind::Numbers | TargetKind::Labels => {
                 (std::mem::take(&mut self.columns), Vec::new())
             }

@@ -34,13 +34,16 @@ mod in_memory;
 pub mod known;
 mod labels;
 mod layout;
+mod leaks;
 mod mapped;
 mod order;
+mod part;
 mod picture_changes;
 mod pictures;
 mod prefetch;
 mod scale;
 mod source;
+mod split;
 mod stamp;
 mod sweep;
 mod table;
@@ -59,12 +62,15 @@ pub use error::DataError;
 pub use frame::{DecodedFrame, Frame, FrameBatch, FramePart, FrameSource, StoredColumn};
 pub use gather::{Normalisation, Normaliser};
 pub use in_memory::SampleValues;
+pub use leaks::leak_note;
 pub use lockstep_table::{
     Cell, ColumnKind, ColumnNames, ColumnType, FrameCell, FrameElement, InputColumn, LeftOut,
     RowReader, TableError, TableFormat, TimeForm,
 };
 pub use order::{EpochOrder, lane_rows, split, stratified_split};
+pub use part::PartSource;
 pub use picture_changes::PictureChanges;
 pub use pictures::Pictures;
 pub use source::{Source, TableSource, labels_beside};
+pub use split::{Fold, SplitBy, SplitPart, SplitRule};
 pub use target::{TargetKind, TargetScale};

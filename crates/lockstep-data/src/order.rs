@@ -12,7 +12,7 @@ use std::ops::Range;
 /// draws under one seed share a random number.
 const SHUFFLE: u64 = u64::from_be_bytes(*b"shuf\0\0\0\0");
 const BALANCE: u64 = u64::from_be_bytes(*b"blnc\0\0\0\0");
-const SPLIT: u64 = u64::from_be_bytes(*b"splt\0\0\0\0");
+pub(crate) const SPLIT: u64 = u64::from_be_bytes(*b"splt\0\0\0\0");
 
 /// The order in which an epoch sees its samples: each exactly once, unless classes are balanced.
 #[derive(Debug, Clone)]
@@ -177,7 +177,7 @@ pub fn stratified_split(classes: &[u32], val_split: f64, seed: u64) -> (Vec<u32>
 
 /// A share of each count in whole numbers, that add up to the share of all, rounded: what is left over goes to those
 /// that lost most by rounding down, and of equal ones to the first.
-fn quotas(counts: &[usize], share: f64) -> Vec<usize> {
+pub(crate) fn quotas(counts: &[usize], share: f64) -> Vec<usize> {
     let all: usize = counts.iter().sum();
     let wanted = ((all as f64 * share).round() as usize).min(all);
     let mut quotas: Vec<usize> = counts

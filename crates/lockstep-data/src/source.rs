@@ -7,6 +7,7 @@ use crate::decoded::Recipe;
 use crate::file::{regular, shown};
 use crate::idx_pair::IdxPair;
 use crate::known;
+use crate::part::{PartSet, PartSource};
 use crate::pictures::{PictureSet, Pictures};
 use crate::table::TableSet;
 use crate::target::TargetKind;
@@ -58,6 +59,8 @@ pub enum Source {
         /// The names of the pictures that are meant, where not all of their folder are. What they are is not known.
         pictures: Option<Vec<String>>,
     },
+    /// A part of another set.
+    Part(PartSource),
     /// A data set that is brought from its public place when it is missing.
     Known {
         /// Its name, such as `fashion-mnist`.
@@ -103,6 +106,15 @@ impl Source {
         }
     }
 
+    /// The part that it is, or whose samples it takes.
+    fn part_mut(&mut self) -> Option<&mut PartSource> {
+        match self {
+            Source::Part(part) => Some(part),
+            Source::Samples { source, .. } => source.part_mut(),
+            _ => None,
+        }
+    }
+
     /// The same source, whose labels are this if it is a table that does not say what they are by itself.
     #[must_use]
     pub fn labelled_as(mut self, kind: TargetKind) -> Self {
@@ -113,9 +125,12 @@ impl Source {
     }
 
     /// The same source, whose samples are read as those of a table with these columns: what they hold, and in which
-    /// order, unless the source names others. With `gaps`, values may be missing.
+    /// order, unless the source names others. With `gaps`, values may be missing. Of a part of a set, they must be the same.
     #[must_use]
     pub fn with_columns(mut self, inputs: &[InputColumn], gaps: bool) -> Self {
+        if let Some(part) = self.part_mut() {
+            part.expected = inputs.to_vec();
+        }
         if let Some(TableSource { columns, .. }) = self.table_mut().filter(|_| !inputs.is_empty()) {
             if columns.features.is_empty() {
                 columns.features = inputs.iter().map(|input| input.name.clone()).collect();
@@ -203,6 +218,7 @@ impl Source {
             }
             Source::Table(table) => Ok(of_table(TableSet::find(table)?)),
             Source::Pictures(pictures) => Ok(of_pictures(PictureSet::find(pictures)?)),
+            Source::Part(part) => PartSet::find(part, cache, progress),
             Source::Samples { source, pictures } => match &**source {
                 Source::Pictures(folder) => {
                     let set = PictureSet::find_samples(folder, pictures.as_deref())?;

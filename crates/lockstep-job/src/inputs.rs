@@ -13,6 +13,12 @@ pub struct LocalInput {
 }
 
 impl Data {
+    /// Whether models are tested: on a set of their own, or on a part of the one that is trained on.
+    pub fn has_test(&self) -> bool {
+        let is_fold = (self.split.as_ref()).is_some_and(|split| split.fold.is_some());
+        self.test.is_some() || self.test_split > 0.0 || is_fold
+    }
+
     /// The sets that it names, `train`, `val` and `test`, and what it says of each.
     pub fn sets(&self) -> impl Iterator<Item = (&'static str, &DataRef)> {
         let val = match &self.validation {

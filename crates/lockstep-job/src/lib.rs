@@ -69,7 +69,7 @@ pub use bytes::Bytes;
 pub use checkpoint::{Every, JobCheckpoint, Measure, NotEvery};
 pub use data::{
     Data, DataRef, Features, JobAugment, JobColumnType, JobColumns, JobFilter, JobNormalise,
-    JobTransform, Label, Location, Split, Validation,
+    JobSplit, JobTransform, Label, Location, Split, Validation,
 };
 pub use diagnostic::{Diagnostic, printable};
 pub use embed::Embed;

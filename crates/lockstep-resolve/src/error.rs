@@ -50,6 +50,39 @@ pub enum ResolveError {
     )]
     StratifiedScript,
 
+    /// A script parts what it is handed by itself.
+    #[error(
+        "data.{key}: what a script is handed is split by `val_split` alone; leave it out, or name a set of its own"
+    )]
+    SplitScript {
+        /// The key.
+        key: &'static str,
+    },
+
+    /// There would be two test sets.
+    #[error(
+        "data.test: a part of data.train is the test set, by `test_split` or as a fold; leave one of them out"
+    )]
+    TwoTests,
+
+    /// What is parted by a column has none.
+    #[error("data.split: it names the column `{column}`, and data.train is no table")]
+    NoColumns {
+        /// The column.
+        column: String,
+    },
+
+    /// Rows would be grouped twice.
+    #[error(
+        "data.split.group: it is `{split}`, and rows are ranked within groups of `{ranked}`; make them the same"
+    )]
+    TwoGroups {
+        /// The groups that stay together.
+        split: String,
+        /// The groups that are ranked in.
+        ranked: String,
+    },
+
     /// Samples are drawn by class for networks alone.
     #[error("data.balance: it is for networks, and {learner}; leave it out")]
     Balanced {

@@ -12,6 +12,7 @@ mod layer_setting;
 mod learning;
 mod model_input;
 mod network;
+mod parts;
 mod picture_input;
 mod places;
 mod schedule;

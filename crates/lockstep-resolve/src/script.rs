@@ -118,6 +118,13 @@ impl ResolvedScript {
                 };
                 sets.push((name, source));
             }
+            let parted = [
+                ("test_split", data.test_split > 0.0),
+                ("split", data.split.is_some()),
+            ];
+            if let Some((key, _)) = parted.into_iter().find(|(_, is_given)| *is_given) {
+                return Err(ResolveError::SplitScript { key });
+            }
             if data.stratify {
                 return Err(ResolveError::StratifiedScript);
             }

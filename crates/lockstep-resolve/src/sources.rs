@@ -1,15 +1,18 @@
 //! Where the samples of a job come from.
 
+use crate::parts::{part_of, split_rule};
 use crate::places::place;
 use crate::training::target_kind;
+use crate::trees::target as trees_target;
 use crate::{EmbedPlan, ResolveError, data_of};
 use lockstep_data::{
-    CifarSplit, ColumnType, FrameSource, Pictures, Source, TableFormat, TableSource, TargetKind,
+    CifarSplit, ColumnType, FrameSource, Pictures, Source, SplitPart, SplitRule, TableFormat,
+    TableSource, TargetKind,
 };
 use lockstep_image::{Filter, Limits, Transform, names_a_picture};
 use lockstep_job::{
     Data, DataRef, Features, Job, JobColumnType, JobColumns, JobFilter, Label, Location,
-    NetworkJob, Split, Storage,
+    NetworkJob, Split, Storage, TreesJob,
 };
 use serde::{Deserialize, Serialize};
 use std::ffi::OsStr;
@@ -31,15 +34,18 @@ impl SetSources {
         let data = data_of(job)?;
         no_groups(data)?;
         let wanted = network.train.learner.loss.map(target_kind);
-        Self::of_each(data, |name, reference| {
+        let rule = split_rule(data, network.train.seed);
+        Self::of_each(data, rule, |name, reference| {
             let target = wanted.filter(|_| name == "train");
             source((data, &job.storage), network, name, reference, target)
         })
     }
 
-    /// The sets of a job, each made by `of` of its name and what the job says of it.
+    /// The sets of a job, each made by `of` of its name and what the job says of it. With a rule, sets that the job does not
+    /// name are parts of the one that is trained on.
     pub(crate) fn of_each(
         data: &Data,
+        rule: Option<SplitRule>,
         of: impl Fn(&str, &DataRef) -> Result<Source, ResolveError>,
     ) -> Result<Self, ResolveError> {
         let named = |wanted: &str| {
@@ -47,11 +53,25 @@ impl SetSources {
             set.map(|(name, reference)| of(name, reference)).transpose()
         };
         let (val, test) = (named("val")?, named("test")?);
-        Ok(Self {
-            train: of("train", &data.train)?,
-            val,
-            test,
-        })
+        let train = of("train", &data.train)?;
+        match rule {
+            None => Ok(Self { train, val, test }),
+            Some(rule) if rule.tests() && test.is_some() => Err(ResolveError::TwoTests),
+            Some(rule) => {
+                let part = |part| part_of(train.clone(), &rule, part);
+                Ok(Self {
+                    train: part(SplitPart::Train)?,
+                    val: match val {
+                        None if rule.val > 0.0 => Some(part(SplitPart::Val)?),
+                        val => val,
+                    },
+                    test: match test {
+                        None if rule.tests() => Some(part(SplitPart::Test)?),
+                        test => test,
+                    },
+                })
+            }
+        }
     }
 }
 
@@ -70,31 +90,47 @@ impl TestSource {
     /// # Errors
     /// When it cannot be resolved, or the job has no test set.
     pub fn of_network(job: &Job, network: &NetworkJob) -> Result<Self, ResolveError> {
-        let (data, reference) = test_of(job)?;
-        Ok(Self {
-            source: source((data, &job.storage), network, "test", reference, None)?,
-            embedding: EmbedPlan::of_sets(job, network, |name| name == "test")?,
-        })
+        let data = data_of(job)?;
+        match (&data.test, split_rule(data, network.train.seed)) {
+            (Some(reference), _) => Ok(Self {
+                source: source((data, &job.storage), network, "test", reference, None)?,
+                embedding: EmbedPlan::of_sets(job, network, |name| name == "test")?,
+            }),
+            (None, Some(rule)) if rule.tests() => {
+                let wanted = network.train.learner.loss.map(target_kind);
+                let whole = source((data, &job.storage), network, "train", &data.train, wanted)?;
+                Ok(Self {
+                    source: part_of(whole, &rule, SplitPart::Test)?,
+                    embedding: EmbedPlan::of_sets(job, network, |name| name == "train")?,
+                })
+            }
+            (None, _) => Err(ResolveError::NoTest),
+        }
     }
 
     /// The same of a job that learns with trees.
     ///
     /// # Errors
     /// When it cannot be resolved, or the job has no test set.
-    pub fn of_trees(job: &Job) -> Result<Self, ResolveError> {
-        let (data, reference) = test_of(job)?;
-        let source = of_reference((data, &job.storage), reference, None)?;
+    pub fn of_trees(job: &Job, trees: &TreesJob) -> Result<Self, ResolveError> {
+        let data = data_of(job)?;
+        let of = |reference, target| {
+            let source = of_reference((data, &job.storage), reference, target)?;
+            Ok::<_, ResolveError>(source.with_gaps().grouped_by(group_of(&data.train)))
+        };
+        let source = match (&data.test, split_rule(data, trees.train.seed)) {
+            (Some(reference), _) => of(reference, None)?,
+            (None, Some(rule)) if rule.tests() => {
+                let whole = of(&data.train, trees_target(data, trees))?;
+                part_of(whole, &rule, SplitPart::Test)?
+            }
+            (None, _) => return Err(ResolveError::NoTest),
+        };
         Ok(Self {
-            source: source.with_gaps().grouped_by(group_of(&data.train)),
+            source,
             embedding: None,
         })
     }
-}
-
-fn test_of(job: &Job) -> Result<(&Data, &DataRef), ResolveError> {
-    let data = data_of(job)?;
-    let test = data.test.as_ref().ok_or(ResolveError::NoTest)?;
-    Ok((data, test))
 }
 
 /// The source of one of a network's sets. Its labels are `target`, or what they are found to be.

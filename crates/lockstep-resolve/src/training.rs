@@ -1,9 +1,11 @@
 //! The settings of the learner of networks.
 
+use crate::parts::split_rule;
 use crate::sources::image_transform;
 use crate::{CheckpointRules, LearningSettings, NetworkPlan, PictureInput};
 use lockstep_data::{
-    Augment, DataError, Dataset, Encoding, Normalisation, Normaliser, PictureChanges, TargetKind,
+    Augment, DataError, Dataset, Encoding, Normalisation, Normaliser, PictureChanges, SplitRule,
+    TargetKind,
 };
 use lockstep_job::{
     Data, DataRef, JobAugment, JobColumnType, JobLoss, JobNormalise, NetworkJob, hide_secrets,
@@ -29,8 +31,10 @@ pub struct TrainingSettings {
     pub threads: usize,
     /// Where all random numbers come from.
     pub seed: u64,
-    /// The share of the training set that is set aside for validation.
+    /// The share of the training set that is set aside for validation, where nothing else parts it.
     pub val_share: f64,
+    /// How one set was parted into those of the job, if it was.
+    pub split: Option<SplitRule>,
     /// Whether that is the same share of every class.
     pub stratify: bool,
     /// Whether all classes are drawn equally often.
@@ -104,6 +108,7 @@ pub(crate) fn normalisation(job: &JobNormalise) -> Normalisation {
 
 impl TrainingSettings {
     pub(crate) fn of(data: &Data, job: &NetworkJob) -> Self {
+        let split = split_rule(data, job.train.seed);
         Self {
             network: NetworkPlan::of(&job.model.network),
             weights: job.model.weights.clone(),
@@ -112,7 +117,11 @@ impl TrainingSettings {
             lanes: job.train.lanes,
             threads: job.train.threads,
             seed: job.train.seed,
-            val_share: data.validation.share(),
+            val_share: match split {
+                Some(_) => 0.0,
+                None => data.validation.share(),
+            },
+            split,
             stratify: data.stratify,
             balance: data.balance,
             normalise: data.normalise.as_ref().map(normalisation),

@@ -1,5 +1,6 @@
 //! What a job that grows trees means.
 
+use crate::parts::split_rule;
 use crate::sources::{group_of, of_reference};
 use crate::{CheckpointRules, ResolveError, SetSources, access, data_of, place};
 use lockstep_data::TargetKind;
@@ -108,11 +109,15 @@ impl ResolvedTrees {
             });
         }
         let (train, checkpoint) = (&trees.train, JobCheckpoint::from(&trees.checkpoint));
-        let val_share = data.validation.share();
+        let rule = split_rule(data, train.seed);
+        let val_share = match rule {
+            Some(_) => 0.0,
+            None => data.validation.share(),
+        };
         Ok(Self {
             access: access(&job.storage)?,
             store: place(&job.run.store, &job.storage)?,
-            sets: SetSources::of_each(data, |name, reference| {
+            sets: SetSources::of_each(data, rule, |name, reference| {
                 let target = target(data, trees).filter(|_| name == "train");
                 let source = of_reference((data, &job.storage), reference, target)?;
                 Ok(source.with_gaps().grouped_by(group))
@@ -141,7 +146,7 @@ impl ResolvedTrees {
 
 /// What is predicted, if the job says so: an objective of numbers takes a few whole numbers as such, which would else be
 /// classes, and one of several classes takes many as classes.
-fn target(data: &Data, trees: &TreesJob) -> Option<TargetKind> {
+pub(crate) fn target(data: &Data, trees: &TreesJob) -> Option<TargetKind> {
     let objective = trees.model.objective.as_deref().unwrap_or_default();
     let of_numbers = ["reg:", "count:", "rank:"];
     let is_of_numbers = of_numbers.iter().any(|kind| objective.starts_with(kind));

@@ -5,7 +5,7 @@ use crate::network;
 use crate::targets;
 use lockstep_base::fs::CacheDir;
 use lockstep_data::{
-    Augmenter, Dataset, DecodedSet, Encoding, Normaliser, TargetKind, TargetScale, split,
+    Augmenter, Dataset, DecodedSet, Encoding, Normaliser, TargetKind, TargetScale, leak_note, split,
 };
 use lockstep_learner::VectorFacts;
 use lockstep_nn::EmbeddingTable;
@@ -72,12 +72,14 @@ pub struct DataFacts {
 impl DataFacts {
     /// Of vectors, each of one class: of those to train on a share may be set aside for validation.
     pub fn of_vectors(settings: &TrainingSettings, vectors: &VectorFacts) -> Self {
-        let (share, seed) = (settings.val_share, settings.seed);
-        let aside = split(vectors.train, share, seed).1.len();
+        let (val, test) = match &settings.split {
+            Some(rule) => rule.counts(vectors.train),
+            None => (share_of(vectors.train, settings.val_share), 0),
+        };
         Self {
-            train: vectors.train - aside,
-            val: vectors.val + aside,
-            test: vectors.test,
+            train: vectors.train - val - test,
+            val: vectors.val + val,
+            test: vectors.test + test,
             shape: [vectors.width, 1, 1],
             kind: TargetKind::Classes,
             names: vectors.classes.clone(),
@@ -249,6 +251,11 @@ impl Sets {
             let unseen = set.table().unseen_notes().into_iter();
             notes.extend(unseen.map(|note| format!("{}: {note}", set.name())));
         }
+        let train = (&self.train, &self.train_indices[..]);
+        notes.extend(leak_note(train, (self.val_set(), &self.val_indices)));
+        if let Some(test) = &self.test {
+            notes.extend(leak_note(train, (test, &all_indices(test))));
+        }
         notes
     }
 
@@ -275,6 +282,11 @@ impl Sets {
     pub(crate) fn val_set(&self) -> &Dataset {
         self.val.as_ref().unwrap_or(&self.train)
     }
+}
+
+/// The samples that are set aside of so many.
+fn share_of(samples: usize, share: f64) -> usize {
+    split(samples, share, 0).1.len()
 }
 
 /// Every sample of a set.

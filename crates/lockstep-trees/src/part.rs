@@ -3,7 +3,7 @@
 use crate::TreesError;
 use crate::ranks::by_group;
 use lockstep_base::fs::CacheDir;
-use lockstep_data::{DataError, Dataset, DecodedSet, TargetKind};
+use lockstep_data::{DataError, Dataset, DecodedSet, TargetKind, leak_note};
 use lockstep_place::Access;
 use lockstep_resolve::{SetSources, TreesSettings};
 use serde::{Deserialize, Serialize};
@@ -184,6 +184,12 @@ impl Tables {
         for set in self.others() {
             let unseen = set.table().unseen_notes().into_iter();
             notes.extend(unseen.map(|note| format!("{}: {note}", set.name())));
+        }
+        let train = (&self.train, &self.train_rows[..]);
+        notes.extend(leak_note(train, (self.val_set(), &self.val_rows)));
+        if let Some(test) = &self.test {
+            let rows: Vec<u32> = (0..test.len() as u32).collect();
+            notes.extend(leak_note(train, (test, &rows)));
         }
         notes
     }

@@ -186,6 +186,7 @@ Examples:
   lockstep run --resume runs/NAME                        without the job file: that of the run
   lockstep run job.toml --resume runs/NAME --fork        a new run with the weights that one kept
   lockstep run job.toml --resume runs/NAME --fork=last   with its last ones
+  lockstep run job.toml --folds 5                        tested on each fifth of the data once
   lockstep run job.toml --engine ray         on the Ray cluster that this machine is a node of
 
 The number of workers never changes the result: that depends on train.lanes alone.")]
@@ -211,6 +212,14 @@ pub(crate) struct RunArgs {
     /// weights; keeps nothing
     #[arg(long, conflicts_with_all = ["resume", "dry_run"])]
     pub(crate) verify_determinism: bool,
+    /// Train as often as this, each time tested on another part of the training set, and print every measure with its mean
+    /// and deviation; each fold is a run of its own
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(2..=1000),
+          conflicts_with_all = ["resume", "dry_run", "verify_determinism"])]
+    pub(crate) folds: Option<u16>,
+    /// Keep nothing of the runs of the folds
+    #[arg(long, requires = "folds")]
+    pub(crate) discard: bool,
     /// Download neither known data sets nor libraries: what is not in the cache is an error; LOCKSTEP_OFFLINE=1 says the
     /// same to every command
     #[arg(long)]

@@ -26,7 +26,7 @@ pub(crate) fn of(job: &Job) -> &'static dyn LearnerType {
 pub(crate) fn test_source(job: &Job) -> Result<TestSource, ResolveError> {
     match &job.learner {
         LearnerJob::Network(own) => TestSource::of_network(job, own),
-        LearnerJob::Trees(_) => TestSource::of_trees(job),
+        LearnerJob::Trees(trees) => TestSource::of_trees(job, trees),
         LearnerJob::Script(_) => Err(ResolveError::Script {
             name: job.name.clone(),
         }),

@@ -7,7 +7,7 @@ use crate::{EngineError, StopFlag};
 use lockstep_base::fs::CacheDir;
 use lockstep_data::{Dataset, SkippedFile, Source};
 use lockstep_events::event::Event;
-use lockstep_job::{DataRef, Job, Location};
+use lockstep_job::{Data, DataRef, Job, Location};
 use lockstep_launch::Launcher;
 use lockstep_learner::Learners;
 use lockstep_model::{Block, Outputs, open_test, test_source};
@@ -117,7 +117,8 @@ impl<'a> Inference<'a> {
         let file = run.job().local_copy()?;
         let load = |named: &NamedSamples| named.load(file.path(), &overrides);
         let mut jobs: Vec<Job> = request.samples.iter().map(load).collect::<Result<_, _>>()?;
-        if jobs.iter().any(|job| test_of(job).is_none()) {
+        let has_test = |job: &Job| job.data.as_ref().is_some_and(Data::has_test);
+        if !jobs.iter().all(has_test) {
             return Err(InferError::NoSamples { run: run.name });
         }
         let cache = CacheDir::locate()?;

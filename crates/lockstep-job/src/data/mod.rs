@@ -5,6 +5,7 @@ mod keys;
 mod location;
 mod normalise;
 mod reference;
+mod split;
 mod table;
 mod transform;
 
@@ -12,6 +13,7 @@ pub use augment::JobAugment;
 pub use location::Location;
 pub use normalise::JobNormalise;
 pub use reference::{DataRef, Split};
+pub use split::JobSplit;
 pub use table::{Features, JobColumnType, JobColumns, Label};
 pub use transform::{JobFilter, JobTransform};
 
@@ -34,14 +36,41 @@ keys! {
         #[serde(flatten)]
         validation: Validation as ValidationKeys
             = flat(|section| Validation::read(section, embeds)) => Any;
-        /// Whether `val_split` sets aside the same share of every class.
+        /// The share of the training set that is set aside as the test set, from 0 to less than 1. Not together with
+        /// `test`. Every epoch is measured on it, nothing is ever chosen on it.
         #[serde(default)]
-        stratify: bool = hidden(false) => Any, |field, stratify| match &validation {
-            Some(Validation::Split(0.0) | Validation::Set(_)) if stratify => field.reject(
-                "is about `data.val_split`, which is not set",
-                "add `val_split = 0.1`, or leave this out",
+        test_split: f64 = hidden(0.0) => Rule::BELOW_ONE, |field, share| match &validation {
+            Some(Validation::Split(val)) if val + share >= 1.0 => field.reject(
+                format!("leaves nothing to train on: `data.val_split` takes {val} of all samples"),
+                "make both together less than 1",
             ),
-            _ => Some(stratify),
+            _ => Some(share),
+        };
+        /// What decides which rows are set aside; if left out, chance does.
+        split: Option<JobSplit> = optional => Table(JobSplit::read_keys), |field, split| {
+            split.checked(field)
+        };
+        /// Whether `val_split` and `test_split` set aside the same share of every class.
+        #[serde(default)]
+        stratify: bool = hidden(false) => Any, |field, stratify| {
+            let shares = (&validation, test_split);
+            let none = matches!(
+                shares,
+                (Some(Validation::Split(0.0) | Validation::Set(_)), Some(0.0))
+            );
+            let by_column = matches!(
+                &split,
+                Some(Some(split)) if split.by.is_some() || split.group.is_some()
+            );
+            let has_folds = matches!(&split, Some(Some(split)) if split.folds.is_some());
+            match stratify {
+                true if by_column => field.reject("cannot be used together with a column in `data.split`", "leave one out"),
+                true if none && !has_folds => field.reject(
+                    "is about `data.val_split` and `data.test_split`, which are not set",
+                    "add `val_split = 0.1`, or leave this out",
+                ),
+                _ => Some(stratify),
+            }
         };
         /// Whether an epoch draws all classes equally often: samples of rare ones come several times, and not all of
         /// frequent ones come.

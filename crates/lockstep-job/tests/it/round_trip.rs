@@ -3,10 +3,10 @@
 use lockstep_job::{
     Bytes, ClassWeights, Comparison, Condition, Data, DataRef, Embed, Every, Features, Job,
     JobAugment, JobCheckpoint, JobColumnType, JobColumns, JobFilter, JobGang, JobLayer, JobLoss,
-    JobModel, JobNetwork, JobNormalise, JobOptimizer, JobSchedule, JobTransform, JobTransport,
-    Keep, Kube, Label, LearnerJob, Location, Measure, NetworkJob, NetworkTraining, Notify,
-    Occasion, Pair, Placement, Recover, Resources, Run, Split, Storage, TensorBoard, Toleration,
-    Track, Train, Validation, Volume, VolumeSource, WeightRule, Workers,
+    JobModel, JobNetwork, JobNormalise, JobOptimizer, JobSchedule, JobSplit, JobTransform,
+    JobTransport, Keep, Kube, Label, LearnerJob, Location, Measure, NetworkJob, NetworkTraining,
+    Notify, Occasion, Pair, Placement, Recover, Resources, Run, Split, Storage, TensorBoard,
+    Toleration, Track, Train, Validation, Volume, VolumeSource, WeightRule, Workers,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -374,6 +374,13 @@ prop_compose! {
         let data = Data {
             train, validation, stratify, balance: stratify, test, normalise: normalise.clone(), augment, transform,
             standardise: (lanes > 4).then_some(lanes > 6),
+            test_split: if max > 4 { (1.0 - share) / 2.0 } else { 0.0 },
+            split: (lanes > 3).then(|| JobSplit {
+                by: (!stratify && lanes == 4).then(|| "day".to_owned()),
+                group: (!stratify && lanes == 5).then(|| "shop".to_owned()),
+                folds: (lanes > 5).then_some(lanes),
+                fold: (lanes > 5).then_some(max),
+            }),
             max_bad: 0.25, memory: Bytes(lanes as u64 * 100_000_000),
         };
         let job = Job {

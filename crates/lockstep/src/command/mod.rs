@@ -10,6 +10,7 @@ mod dry_run;
 pub(crate) mod embed;
 pub(crate) mod evaluate;
 pub(crate) mod export;
+mod folds;
 mod follow;
 mod inference;
 pub(crate) mod init;

@@ -1,7 +1,7 @@
 //! `lockstep run`: trains a job.
 
 use super::watched::StoppableView;
-use super::{dry_run, is_broken_pipe, run_request, verify};
+use super::{dry_run, folds, is_broken_pipe, run_request, verify};
 use crate::args::{Engine, RunArgs, ShowArgs};
 use crate::signals::{self, INTERRUPTED};
 use crate::tracking::Tracked;
@@ -30,6 +30,9 @@ pub(crate) fn run(args: &RunArgs, started_at: Instant) -> anyhow::Result<ExitCod
     if args.dry_run {
         let plan = || dry_run::run(&args.job.load()?, args.show.json);
         return ending_with_a_result(args, started_at, plan());
+    }
+    if let Some(count) = args.folds {
+        return folds::run(args, usize::from(count));
     }
     if args.verify_determinism {
         return verify::run(args);

@@ -51,6 +51,7 @@ mod serve_links;
 mod serve_loads;
 mod serve_model;
 mod serve_owners;
+mod splits;
 mod strangers;
 mod tables;
 mod told_sets;

@@ -1,0 +1,61 @@
+//! Rows that are trained on and measured on: what is measured on them says nothing about new ones.
+
+use crate::{Dataset, TargetKind};
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// Rows of fewer columns are often the same by chance.
+const LEAST_COLUMNS: usize = 4;
+/// Of so many rows, one may be the same by chance.
+const ONE_OF: usize = 200;
+
+/// Says that rows of a table which a model is measured on are rows that it is trained on too, if they are more than would be
+/// by chance. Each set comes with the rows that are meant.
+pub fn leak_note(train: (&Dataset, &[u32]), measured: (&Dataset, &[u32])) -> Option<String> {
+    let (set, rows) = measured;
+    if train.0.table().columns.len() < LEAST_COLUMNS || rows.is_empty() {
+        return None;
+    }
+    let mut seen: HashMap<u64, usize> = HashMap::with_capacity(rows.len());
+    for &row in rows {
+        *seen.entry(hash(set, row)).or_default() += 1;
+    }
+    let mut both = 0;
+    for &row in train.1 {
+        both += seen.remove(&hash(train.0, row)).unwrap_or(0);
+        if seen.is_empty() {
+            break;
+        }
+    }
+    let name = set.name();
+    (both * ONE_OF > rows.len()).then(|| {
+        format!(
+            "{both} of the {} rows of {name} are trained on too, with the same inputs and label: what is measured on them \
+             is too good",
+            rows.len()
+        )
+    })
+}
+
+/// A hash of all that is known of a row.
+fn hash(set: &Dataset, row: u32) -> u64 {
+    let (row, width) = (row as usize, set.sample_len());
+    let mut hasher = DefaultHasher::new();
+    let add = |numbers: &[f32], hasher: &mut DefaultHasher| {
+        numbers
+            .iter()
+            .for_each(|number| number.to_bits().hash(hasher));
+    };
+    add(&set.floats()[row * width..(row + 1) * width], &mut hasher);
+    match set.target_kind() {
+        TargetKind::Classes => set.labels().get(row).hash(&mut hasher),
+        TargetKind::Numbers | TargetKind::Labels => {
+            let outputs = set.outputs();
+            add(
+                &set.numbers()[row * outputs..(row + 1) * outputs],
+                &mut hasher,
+            );
+        }
+    }
+    hasher.finish()
+}
