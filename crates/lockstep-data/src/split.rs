@@ -156,8 +156,8 @@ impl SplitRule {
         let mut parts = Parts::default();
         let class = |row: u32| classes[row as usize] as usize;
         let mut rest = self.shuffled(classes.len());
-        let all = counted(rest.iter().map(|&row| class(row)));
-        let val = match self.fold {
+        let (val, _) = self.counts(classes.len());
+        match self.fold {
             // Dealt out class by class, every fold gets as many of each as any other, or one more.
             Some(fold) => {
                 rest.sort_by_key(|&row| class(row));
@@ -168,13 +168,15 @@ impl SplitRule {
                     parts.test.extend(tested.then_some(row));
                     !tested
                 });
-                quotas(&counted(rest.iter().map(|&row| class(row))), self.val)
             }
             None => {
+                let all = counted(rest.iter().map(|&row| class(row)));
                 (parts.test, rest) = taken(rest, quotas(&all, self.test), class);
-                quotas(&all, self.val)
             }
-        };
+        }
+        let left = counted(rest.iter().map(|&row| class(row)));
+        let share = val.min(rest.len()) as f64 / rest.len().max(1) as f64;
+        let val = quotas(&left, share);
         (parts.val, parts.train) = taken(rest, val, class);
         parts
     }
