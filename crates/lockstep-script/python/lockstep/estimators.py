@@ -122,7 +122,9 @@ class _Estimator(BaseEstimator):
         with frames.Files() as files:
             kind, path = files.write(with_column(X, label, y), "train")
             data["train"] = {kind: path, "label": label, "types": label_type and {label: label_type}}
-            job = Job(name="fit", data=data, model=model, train=train, run={"store": kept.store})
+            # Nobody goes on with a fit, so it needs no checkpoints.
+            parts = {"run": {"store": kept.store}, "checkpoint": {"every": "none"}}
+            job = Job(parts, name="fit", data=data, model=model, train=train)
             self._result = run(job, quiet=self.quiet, **dict(self.settings or {}))
         kept.name = str(self._result.run)
         self._kept = kept
