@@ -278,14 +278,37 @@ fn images_file(images: &Path, alone: bool) -> Result<(), DataError> {
             Err(DataError::SplitNeeded { folder: path })
         }
         Err(DataError::NotAFile { path, .. }) if alone && path.is_dir() => {
+            let reason = match table_kind(&path) {
+                Some("csv") => {
+                    "it is a folder of CSV files; as a table it is named { csv = \"FOLDER\", label = \"COLUMN\" }"
+                }
+                Some(_) => {
+                    "it is a folder of Parquet files; as a table it is named { parquet = \"FOLDER\", label = \"COLUMN\" }"
+                }
+                None => {
+                    "it is a folder without pictures (.jpg, .png, .webp, .bmp) or folders of them; a table is named by \
+                     its file"
+                }
+            };
             Err(DataError::NoSamples {
                 place: shown(&path).to_string(),
-                reason: "it is a folder without pictures (.jpg, .png, .webp, .bmp) or folders of them; a table is \
-                         named by its file",
+                reason,
             })
         }
         result => result.map(drop),
     }
+}
+
+/// Which files of tables a folder holds: `csv` or `parquet`, if any.
+fn table_kind(folder: &Path) -> Option<&'static str> {
+    let entries = std::fs::read_dir(folder).ok()?.flatten();
+    let kind = |name: String| match name.strip_suffix(".gz").unwrap_or(&name) {
+        name if name.ends_with(".csv") => Some("csv"),
+        name if name.ends_with(".parquet") => Some("parquet"),
+        _ => None,
+    };
+    let mut names = entries.map(|entry| entry.file_name().to_string_lossy().to_lowercase());
+    names.find_map(kind)
 }
 
 /// Checks that there are files and that none is named twice: its samples would be seen twice.

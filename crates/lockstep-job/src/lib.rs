@@ -28,6 +28,7 @@
 mod bytes;
 mod checkpoint;
 mod data;
+mod defaults;
 mod diagnostic;
 mod embed;
 mod error;
@@ -71,6 +72,7 @@ pub use data::{
     Data, DataRef, Features, JobAugment, JobColumnType, JobColumns, JobFilter, JobNormalise,
     JobSplit, JobTransform, Label, Location, Split, Validation,
 };
+pub use defaults::is_default;
 pub use diagnostic::{Diagnostic, printable};
 pub use embed::Embed;
 pub use error::JobError;

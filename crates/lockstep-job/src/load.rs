@@ -17,6 +17,9 @@ use std::sync::Arc;
 /// The key that says how many carry the lanes, and never how many lanes there are.
 const WORKERS: [&str; 2] = ["train", "workers"];
 
+/// Tables of which the kind alone may be written, as a word.
+const BY_WORD: [[&str; 2]; 2] = [["train", "optimizer"], ["train", "schedule"]];
+
 /// A job file lies here in thought, to see which paths move with it.
 const ELSEWHERE: &str = "/a folder that is not there/job.toml";
 
@@ -99,6 +102,7 @@ impl Job {
         });
         let invalid = |diagnostic| JobError::Invalid(vec![diagnostic]);
         let mut root = Node::document(&source, text).map_err(invalid)?;
+        expand_words(&mut root);
 
         let flag = workers.map(|n| Override::integer("--workers", &WORKERS.join("."), n as u64));
         let (carriers, overrides): (Vec<&Override>, Vec<&Override>) = overrides
@@ -108,6 +112,8 @@ impl Job {
         for change in overrides {
             root.set(&change.path, change.node.clone())
                 .map_err(invalid)?;
+            // At once: a later change may set another key of the table.
+            expand_words(&mut root);
         }
 
         let report = Report::new(path, &folder);
@@ -121,6 +127,13 @@ impl Job {
             (Some(job), found) if found.is_empty() => Ok(job.into()),
             (_, found) => Err(JobError::Invalid(found)),
         }
+    }
+}
+
+/// Makes tables of the words that stand for them.
+fn expand_words(root: &mut Node) {
+    for path in BY_WORD {
+        root.expand_kind(&path);
     }
 }
 

@@ -10,7 +10,24 @@ pub(crate) fn listed(candidates: &[&str]) -> String {
 }
 
 /// What other programs call a thing, and what it is called here.
-const ELSEWHERE: [(&str, &str); 21] = [
+const ELSEWHERE: [(&str, &str); 38] = [
+    ("target", "label"),
+    ("targets", "label"),
+    ("target_column", "label"),
+    ("label_column", "label"),
+    ("training", "train"),
+    ("trainer", "train"),
+    ("dataset", "data"),
+    ("network", "model"),
+    ("categorical", "category"),
+    ("numeric", "number"),
+    ("numerical", "number"),
+    ("float", "number"),
+    ("int", "number"),
+    ("integer", "number"),
+    ("bool", "boolean"),
+    ("datetime", "date"),
+    ("string", "text"),
     ("batch_size", "batch"),
     ("num_epochs", "epochs"),
     ("max_epochs", "epochs"),
@@ -33,6 +50,44 @@ const ELSEWHERE: [(&str, &str); 21] = [
     ("frozen", "freeze"),
     ("freeze_layers", "freeze"),
 ];
+
+/// Keys that people write at the top of a job file or after `--set`, and where they are.
+const HOMES: [&str; 18] = [
+    "train.optimizer.lr",
+    "train.optimizer.momentum",
+    "train.optimizer.weight_decay",
+    "train.epochs",
+    "train.batch",
+    "train.optimizer",
+    "train.schedule",
+    "train.loss",
+    "train.seed",
+    "train.workers",
+    "train.lanes",
+    "train.patience",
+    "data.val_split",
+    "data.test",
+    "model.hidden",
+    "model.rounds",
+    "model.dropout",
+    "run.store",
+];
+
+/// What a word is called here, if that is one of the candidates: by what others call it, or nearly so.
+pub(crate) fn meant<'c>(word: &str, candidates: &[&'c str]) -> Option<&'c str> {
+    let known = ELSEWHERE.iter().find(|(theirs, _)| *theirs == word);
+    let of_others = known.and_then(|(_, ours)| candidates.iter().find(|key| *key == ours));
+    of_others.copied().or_else(|| nearest(word, candidates))
+}
+
+/// Where a key is that was written at the top of a job file.
+pub(crate) fn home(word: &str) -> Option<String> {
+    let known = ELSEWHERE.iter().find(|(theirs, _)| *theirs == word);
+    let ours = known.map_or(word, |(_, ours)| ours);
+    let mut homes = HOMES.iter();
+    let home = homes.find(|home| home.rsplit_once('.').is_some_and(|(_, key)| key == ours))?;
+    Some(format!("it is the key `{home}`"))
+}
 
 /// What to use instead of `word`: what it is called here, the nearest candidate, else all of them.
 pub(crate) fn suggestion(word: &str, candidates: &[&str]) -> String {
@@ -57,6 +112,13 @@ pub(crate) fn suggestion(word: &str, candidates: &[&str]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_key_without_its_table_finds_its_home() {
+        assert_eq!(home("lr").unwrap(), "it is the key `train.optimizer.lr`");
+        assert_eq!(home("batch_size").unwrap(), "it is the key `train.batch`");
+        assert_eq!(home("nonsense"), None);
+    }
 
     #[test]
     fn keys_of_other_programs_find_ours() {

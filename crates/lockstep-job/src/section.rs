@@ -5,10 +5,9 @@
 
 use crate::Diagnostic;
 use crate::field::{Field, Report};
-use crate::nearest::suggestion;
+use crate::nearest::{home, meant, suggestion};
 use crate::source::Spot;
 use crate::tree::Entry;
-use lockstep_base::nearest::nearest;
 use std::path::Path;
 
 /// A table that is being read.
@@ -156,15 +155,19 @@ impl<'a> Section<'a> {
             if self.asked.contains(&key.name.as_str()) {
                 continue;
             }
-            let meant = nearest(&key.name, &self.asked);
+            let meant = meant(&key.name, &self.asked);
             if meant.is_none() && !all_known {
                 continue;
             }
             misspelt.extend(meant);
+            let at_home = match self.path.is_empty() && meant.is_none() {
+                true => home(&key.name),
+                false => None,
+            };
             self.report.add(Diagnostic::at(
                 &key.spot,
                 format!("unknown key `{}` in {title}", key.name),
-                suggestion(&key.name, &self.asked),
+                at_home.unwrap_or_else(|| suggestion(&key.name, &self.asked)),
             ));
         }
         for (key, fix) in self.missing {

@@ -110,6 +110,35 @@ impl Node {
     }
 }
 
+impl Node {
+    /// Makes a table of the word at a path of keys that stands for one: `"adamw"` for `{ kind = "adamw" }`.
+    pub(crate) fn expand_kind(&mut self, path: &[&str]) {
+        if let Some((key, rest)) = path.split_first() {
+            if let Value::Table(entries) = &mut self.value
+                && let Some(entry) = entries.iter_mut().find(|entry| entry.key.name == *key)
+            {
+                entry.node.expand_kind(rest);
+            }
+            return;
+        }
+        if !matches!(self.value, Value::Text(_)) {
+            return;
+        }
+        let word = std::mem::replace(&mut self.value, Value::Table(Vec::new()));
+        let kind = Entry {
+            key: Key {
+                name: "kind".to_owned(),
+                spot: self.spot.clone(),
+            },
+            node: Node {
+                value: word,
+                spot: self.spot.clone(),
+            },
+        };
+        self.value = Value::Table(vec![kind]);
+    }
+}
+
 /// Where a parsed text begins in its source.
 struct Origin<'s> {
     source: &'s Arc<JobText>,

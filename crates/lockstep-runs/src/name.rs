@@ -22,6 +22,17 @@ pub(crate) fn is_run_suffix(text: &str) -> bool {
     fits && pattern.next().is_none()
 }
 
+/// The letters of a [run's suffix](is_run_suffix).
+const SUFFIX: usize = 20;
+
+/// A run's name as that of its job and the suffix after it. Nothing if it is not the name of a run.
+pub(crate) fn split_run_name(name: &str) -> Option<(&str, &str)> {
+    let at = name.len().checked_sub(SUFFIX)?;
+    let (job, suffix) = (name.get(..at)?, name.get(at..)?);
+    let job = job.strip_suffix('-')?;
+    is_run_suffix(suffix).then_some((job, suffix))
+}
+
 /// Refuses names that would escape the store's folder or hide in it.
 pub(crate) fn check_job_name(name: &str) -> Result<(), RunsError> {
     let starts_well = name

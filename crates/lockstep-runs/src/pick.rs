@@ -1,13 +1,13 @@
-//! A run by a part of its name: the four letters at its end are enough.
+//! A run by a part of its name: the four letters at its end are enough. Or by the name of its job, or `latest`: the newest.
 
-use crate::name::is_run_suffix;
+use crate::name::split_run_name;
 use crate::{RunDir, RunsError};
 use lockstep_place::Place;
 
 /// Names that are listed when several may be meant.
 const LISTED: usize = 5;
-/// The letters of what follows the job's name and a `-` in the name of a run.
-const SUFFIX: usize = 20;
+/// What stands for the newest run of all jobs.
+const LATEST: &str = "latest";
 
 /// Which of some names is meant by one of them, or by a part that no other has. Nothing if none has it.
 ///
@@ -40,7 +40,19 @@ pub fn pick<'a>(
 }
 
 impl RunDir {
-    /// The run of a store that is given by its name, or by a part of it that no other has. Nothing if there is none.
+    /// The newest run of a store that is meant by the name of its job, or by `latest`. Nothing if none is called so.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn newest_called(store: &Place, given: &str) -> Result<Option<RunDir>, RunsError> {
+        match Self::newest(store, Some(given))? {
+            None if given == LATEST => Self::newest(store, None),
+            found => Ok(found),
+        }
+    }
+
+    /// The run of a store that is given by its name, by `latest` or its job's name if it is the newest, or by a part of its
+    /// name that no other has. Nothing if there is none.
     ///
     /// # Errors
     /// When several runs may be meant, or the store cannot be read.
@@ -51,11 +63,11 @@ impl RunDir {
                 return Ok(Some(run));
             }
         }
+        if let Some(newest) = Self::newest_called(store, given)? {
+            return Ok(Some(newest));
+        }
         let mut folders = store.folders()?;
-        folders.retain(|name| {
-            let at = name.len().saturating_sub(SUFFIX);
-            name.get(at..).is_some_and(is_run_suffix)
-        });
+        folders.retain(|name| split_run_name(name).is_some());
         let Some(name) = pick(given, folders.iter().map(String::as_str))? else {
             return Ok(None);
         };
@@ -86,10 +98,36 @@ mod tests {
         }
         assert_eq!(found("zzzz").unwrap(), None);
         assert_eq!(found("odel").unwrap(), None);
-        let several = found("digits").unwrap_err().to_string();
+        let several = found("digits-2026").unwrap_err().to_string();
         assert!(
             several.contains("ab27") && several.contains("x3k5"),
             "{several}"
         );
+    }
+
+    #[test]
+    fn latest_and_a_jobs_name_mean_its_newest_run() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Place::parse(folder.path().to_str().unwrap(), &Access::default()).unwrap();
+        for name in [
+            "digits-20261118-040000-ab27",
+            "digits-20261118-050000-x3k5",
+            "digits-big-20261118-060000-c2d3",
+            "digits-20261118-070000-aaaa",
+        ] {
+            let run = folder.path().join(name);
+            std::fs::create_dir(&run).unwrap();
+            // One without a job file was never begun.
+            if !name.ends_with("aaaa") {
+                std::fs::write(run.join("job.toml"), "").unwrap();
+            }
+        }
+        let found = |given: &str| RunDir::find(&store, given).unwrap().map(|run| run.name);
+        let newest = |name: &str| Some(name.to_owned());
+        assert_eq!(found("digits"), newest("digits-20261118-050000-x3k5"));
+        assert_eq!(found("latest"), newest("digits-big-20261118-060000-c2d3"));
+        assert_eq!(found("big"), newest("digits-big-20261118-060000-c2d3"));
+        assert_eq!(found("ab27"), newest("digits-20261118-040000-ab27"));
+        assert_eq!(found("oldest"), None);
     }
 }

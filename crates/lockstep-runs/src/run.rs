@@ -4,7 +4,7 @@
 //! random letters. On this machine its folder is made exclusively, and in a bucket its lock is, so two
 //! runs never share a name, whatever their clocks and their random numbers say.
 
-use crate::name::{check_job_name, is_run_suffix, timestamp};
+use crate::name::{check_job_name, split_run_name, timestamp};
 use crate::{RunLock, RunsError, files};
 use lockstep_base::calendar;
 use lockstep_base::fs::{AtomicFile, FsError, random_letters};
@@ -150,18 +150,18 @@ impl RunDir {
         }
     }
 
-    /// Finds the newest run of the job `job_name` in `store`. `None` when there is none, or no such
-    /// store.
+    /// Finds the newest run of the job `job_name` in `store`, or of all jobs if none is named. `None` when there is none,
+    /// or no such store.
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub fn newest(store: &Place, job_name: &str) -> Result<Option<RunDir>, RunsError> {
+    pub fn newest(store: &Place, job_name: Option<&str>) -> Result<Option<RunDir>, RunsError> {
         let mut of_job: Vec<(String, String)> = Vec::new();
         for name in store.folders()? {
-            let suffix = name
-                .strip_prefix(job_name)
-                .and_then(|rest| rest.strip_prefix('-'));
-            if let Some(suffix) = suffix.filter(|suffix| is_run_suffix(suffix)) {
+            let Some((job, suffix)) = split_run_name(&name) else {
+                continue;
+            };
+            if job_name.is_none_or(|wanted| wanted == job) {
                 of_job.push((suffix[..TIME].to_owned(), name));
             }
         }
@@ -368,7 +368,7 @@ mod tests {
         assert!(
             names
                 .iter()
-                .all(|name| is_run_suffix(&name["job-".len()..])),
+                .all(|name| split_run_name(name).is_some_and(|(job, _)| job == "job")),
             "{names:?}"
         );
     }
@@ -405,7 +405,7 @@ mod tests {
         drop(lock);
         let (again, _lock) = RunDir::take(&store, &name, &mut |_| {}).unwrap();
         assert_eq!(again.job().read().unwrap(), b"x");
-        let newest = RunDir::newest(&store, "job").unwrap().unwrap();
+        let newest = RunDir::newest(&store, Some("job")).unwrap().unwrap();
         assert_eq!(newest.name, name);
     }
 
@@ -476,7 +476,7 @@ mod tests {
         fs::create_dir(store.path().join("job-20260101-000000-aaaa")).unwrap();
         make("job-notes");
         let newest = |job| {
-            RunDir::newest(&at(store.path()), job)
+            RunDir::newest(&at(store.path()), Some(job))
                 .unwrap()
                 .map(|run| run.name)
         };
@@ -487,6 +487,6 @@ mod tests {
         );
         assert_eq!(newest("none"), None);
         let missing = at(&store.path().join("missing"));
-        assert!(RunDir::newest(&missing, "job").unwrap().is_none());
+        assert!(RunDir::newest(&missing, Some("job")).unwrap().is_none());
     }
 }

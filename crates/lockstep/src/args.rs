@@ -7,6 +7,7 @@ mod doctor;
 mod export;
 mod kube;
 mod models;
+mod quiet;
 mod remote;
 mod replay;
 mod runs;
@@ -20,6 +21,7 @@ pub(crate) use doctor::DoctorArgs;
 pub(crate) use export::ExportArgs;
 pub(crate) use kube::{KubeArgs, KubeClusterCommand, KubeCommand, KubeForwardArgs, KubeJobArgs};
 pub(crate) use models::{AliasArgs, ModelsCommand, RegisterArgs};
+pub(crate) use quiet::{command, is_quiet};
 pub(crate) use remote::{ClusterCommand, FollowArgs, HeadArgs, JobsCommand, KUBE, SubmitArgs};
 pub(crate) use replay::ReplayArgs;
 pub(crate) use runs::{
@@ -35,7 +37,8 @@ pub(crate) use tune::{SearchMethod, TrialCluster, TuneArgs};
 
 use crate::command::JobKind;
 use clap::builder::ArgPredicate;
-use clap::{Arg, Args, Parser, Subcommand, ValueEnum, ValueHint};
+use clap::error::{ContextKind, ContextValue};
+use clap::{Arg, Args, FromArgMatches, Parser, Subcommand, ValueEnum, ValueHint};
 use lockstep_cluster::submit::JobSource;
 use lockstep_job::{Job, Location, Override};
 use lockstep_learner::ForkFrom;
@@ -199,7 +202,7 @@ pub(crate) struct RunArgs {
     /// Check everything and print the plan, the memory and the size of the model; train nothing
     #[arg(long, conflicts_with = "resume")]
     pub(crate) dry_run: bool,
-    /// Go on with a run from its newest checkpoint: its folder, its name in the job's store or a part of it, or by
+    /// Go on with a run from its newest checkpoint: its folder, its name in the job's store or a part of it, `latest`, or by
     /// default the job's newest
     #[arg(long, value_name = "RUN", value_hint = ValueHint::DirPath)]
     pub(crate) resume: Option<Option<PathBuf>>,
@@ -404,7 +407,8 @@ pub(crate) struct PredictArgs {
 /// A trained model, and what it is to look at.
 #[derive(Debug, Args)]
 pub(crate) struct ModelArgs {
-    /// The run: its folder, or its name in the store or a part of it that no other has
+    /// The run: its folder, its name in the store or a part of it that no other has, its job's name or `latest` for the
+    /// newest
     #[arg(value_name = "RUN", value_hint = ValueHint::DirPath, required_unless_present = "model")]
     pub(crate) run: Option<PathBuf>,
     /// A registered model instead of a run: NAME@ALIAS, NAME@VERSION, or NAME for the newest version
@@ -519,6 +523,42 @@ pub(crate) struct DataShowArgs {
     pub(crate) set: Vec<String>,
 }
 
+/// Commands of other programs, and what they are called here.
+const ELSEWHERE: [(&str, &str); 6] = [
+    ("train", "run"),
+    ("fit", "run"),
+    ("start", "run"),
+    ("test", "evaluate"),
+    ("search", "tune"),
+    ("new", "init"),
+];
+
+impl Cli {
+    /// What this process was started with. Ends it if that cannot be understood, or help was asked for.
+    pub(crate) fn read() -> Self {
+        let matches = quiet::command().try_get_matches();
+        let matches = matches.unwrap_or_else(|error| with_hint(error).exit());
+        quiet::remember(&matches);
+        let read = Self::from_arg_matches(&matches);
+        read.unwrap_or_else(|error| error.format(&mut quiet::command()).exit())
+    }
+}
+
+/// The error about a command line, with a tip where a command is called otherwise here.
+fn with_hint(mut error: clap::Error) -> clap::Error {
+    let Some(ContextValue::String(given)) = error.get(ContextKind::InvalidSubcommand) else {
+        return error;
+    };
+    let known = ELSEWHERE
+        .iter()
+        .find(|(theirs, _)| *theirs == given.as_str());
+    if let Some((_, ours)) = known {
+        let ours = ContextValue::Strings(vec![(*ours).to_owned()]);
+        error.insert(ContextKind::SuggestedSubcommand, ours);
+    }
+    error
+}
+
 /// A number that counts something.
 fn number<T: FromStr>(given: &str) -> Result<T, String> {
     let wrong = |_| "it must be a whole number, such as 2".to_owned();
@@ -617,6 +657,15 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_command_of_another_program_is_told_what_it_is_called_here() {
+        let error = Cli::try_parse_from(["lockstep", "train", "job.toml"]).unwrap_err();
+        let said = with_hint(error).to_string();
+        assert!(said.contains("'train'") && said.contains("'run'"), "{said}");
+        let error = Cli::try_parse_from(["lockstep", "nonsense"]).unwrap_err();
+        assert!(!with_hint(error).to_string().contains("'run'"));
     }
 
     #[test]

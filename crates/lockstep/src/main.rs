@@ -12,7 +12,6 @@ mod tracking;
 mod view;
 
 use args::{Cli, Command};
-use clap::Parser;
 use lockstep_bench::BenchError;
 use lockstep_engine::EngineError;
 use lockstep_engine::infer::InferError;
@@ -28,7 +27,7 @@ const USAGE: u8 = 2;
 
 fn main() -> ExitCode {
     let started_at = Instant::now();
-    let done = match Cli::parse().command {
+    let done = match Cli::read().command {
         Command::Run(args) => command::run::run(&args, started_at),
         Command::Launch(args) => command::launch::run(&args, started_at),
         Command::Submit(args) => command::submit::run(&args, started_at),

@@ -162,6 +162,10 @@ impl DataRef {
                 columns,
                 delimiter,
             })
+        } else if let Some(key) = UNNAMED.into_iter().find(|key| section.has(key)) {
+            section
+                .get(key)
+                .and_then(|field| name_what_it_holds(&field))
         } else {
             read_idx(section)
         }
@@ -204,6 +208,28 @@ impl DataRef {
             _ => Location::from_field(field).map(DataRef::by_name),
         }
     }
+}
+
+/// Keys that people name a file by, and that do not say what it holds.
+const UNNAMED: [&str; 4] = ["path", "file", "folder", "source"];
+
+/// Refuses a key that does not say what a file holds, with the key that does.
+fn name_what_it_holds(field: &Field<'_>) -> Option<DataRef> {
+    let text = field.text()?;
+    let key = match DataRef::by_name(Location::new(text)) {
+        DataRef::Csv { .. } => "csv",
+        DataRef::Parquet { .. } => "parquet",
+        _ => {
+            return field.reject(
+                "does not say what it holds",
+                "name it by `csv`, `parquet`, `pictures`, `images` or `cifar` instead",
+            );
+        }
+    };
+    field.reject(
+        "does not say what it holds",
+        format!("write `{key} = {text:?}`"),
+    )
 }
 
 fn read_idx(mut section: Section<'_>) -> Option<DataRef> {

@@ -158,6 +158,12 @@ impl JobColumns {
         let weight = section.maybe("weight", |field| column(&field));
         let group = section.maybe("group", |field| column(&field));
         let types = section.or("types", BTreeMap::new(), |field| {
+            if field.is_text() {
+                return field.reject(
+                    "must be a table of columns and what they hold, found a string",
+                    "name the columns: `types = { COLUMN = \"category\" }`",
+                );
+            }
             let each = field.section_or("a table of columns and what they hold")?;
             let types = each.into_fields().into_iter().map(|(name, field)| {
                 let word = JobColumnType::from_field(&field)?;

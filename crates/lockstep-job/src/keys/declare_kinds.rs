@@ -48,6 +48,10 @@ macro_rules! kinds {
             }
         }
 
+        impl $crate::keys::OfKinds for $name {
+            const WORDS: &[&str] = Self::KINDS;
+        }
+
         impl $crate::keys::WriteKeys for $name {
             fn write_keys<M: serde::ser::SerializeMap>(&self, keys: &mut M) -> Result<(), M::Error> {
                 match self {

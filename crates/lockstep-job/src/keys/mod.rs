@@ -40,6 +40,6 @@ pub(crate) use check::{
 };
 pub(crate) use declare::{key, keys, words};
 pub(crate) use declare_kinds::kinds;
-pub(crate) use schema::{LeftOut, TableSchema, sentences};
+pub(crate) use schema::{LeftOut, OfKinds, TableSchema, WordOr, sentences};
 pub(crate) use text::as_text;
 pub(crate) use write::{WriteKeys, write_table};

@@ -22,6 +22,30 @@ impl LeftOut {
     }
 }
 
+/// A table of which the kind decides which other keys it has.
+pub(crate) trait OfKinds: JsonSchema {
+    /// The words for its kinds.
+    const WORDS: &'static [&'static str];
+}
+
+/// The schema of such a table, or of the word for its kind alone.
+pub(crate) struct WordOr<T>(std::marker::PhantomData<T>);
+
+impl<T: OfKinds> JsonSchema for WordOr<T> {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        format!("{}OrWord", T::schema_name()).into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let table = generator.subschema_for::<T>();
+        json_schema!({ "anyOf": [{ "type": "string", "enum": T::WORDS }, table] })
+    }
+}
+
 /// The schema of a table that is being put together.
 pub(crate) struct TableSchema {
     description: String,

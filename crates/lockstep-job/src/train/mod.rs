@@ -96,6 +96,15 @@ fn fits_lanes(
             format!("must be at least {workers}, unless there are fewer workers"),
         );
     }
+    if lanes_field.is_none() {
+        return field.reject(
+            format!("is {workers}, but a batch has {}", plural_lanes(lanes)),
+            format!(
+                "a lane is a part of every batch, and a worker computes whole ones; \
+                 add `lanes = {workers}` to [train], or `--set train.lanes={workers}` to the command"
+            ),
+        );
+    }
     field.reject(
         format!("is {workers}, but `train.lanes` is {lanes}"),
         format!(
@@ -103,6 +112,13 @@ fn fits_lanes(
              (which changes the weights)"
         ),
     )
+}
+
+fn plural_lanes(lanes: usize) -> String {
+    match lanes {
+        1 => "1 lane".to_owned(),
+        _ => format!("{lanes} lanes"),
+    }
 }
 
 /// Every lane of a full batch has `rows` rows: one, or two where they are batch-normalised.

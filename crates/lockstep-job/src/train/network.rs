@@ -2,7 +2,7 @@
 
 use super::ClassWeights;
 use crate::field::{Field, Rule};
-use crate::keys::{Any, By, Each, keys, words};
+use crate::keys::{Any, By, Each, WordOr, keys, words};
 use crate::{JobOptimizer, JobSchedule};
 use std::collections::BTreeMap;
 
@@ -23,11 +23,11 @@ keys! {
         /// How much each class counts in the loss: `"balanced"`, as if all had as many training samples, or a number for
         /// each, in their order. For classes only.
         class_weights: Option<ClassWeights> = optional => Any;
-        /// What turns gradients into new weights.
-        optimizer: JobOptimizer = need("add `optimizer = { kind = \"sgd\", lr = 1e-3 }`")
+        /// What turns gradients into new weights. The kind alone may be written as a word: `"adamw"`.
+        optimizer: JobOptimizer as WordOr<JobOptimizer> = need("add `optimizer = { kind = \"sgd\", lr = 1e-3 }`")
             => Any, |field, ()| JobOptimizer::read(field.section()?);
-        /// How the learning rate changes over the run.
-        schedule: JobSchedule = default(JobSchedule::default()) => Any, |field, ()| {
+        /// How the learning rate changes over the run. The kind alone may be written as a word: `"cosine"`.
+        schedule: JobSchedule as WordOr<JobSchedule> = default(JobSchedule::default()) => Any, |field, ()| {
             let lr = optimizer.as_ref().map(JobOptimizer::lr);
             JobSchedule::read(field.section()?, lr)
         };

@@ -95,7 +95,7 @@ fn every_mistake_is_named_at_its_place_with_what_would_be_right() {
         ("epochs = 10", "epochs = 1979-05-27", "8:10", "found a date", ""),
         ("hidden = [512, 512]", "hidden = 512", "6:10", "must be an array", ""),
         ("hidden = [512, 512]", "hidden = [512, true]", "6:16", "`model.hidden[1]` must be an integer", ""),
-        (optimizer, "optimizer = \"sgd\"", "10:13", "must be a table, found a string", ""),
+        (optimizer, "optimizer = 3", "10:13", "must be a table, found an integer", ""),
         ("batch = 32", "batch = 32\ndropout = true", "10:1", "unknown key `dropout`", ""),
         ("[model]", "[model]\nbatch_norm = 1", "5:14", "must be true or false", ""),
         // The name.
@@ -128,6 +128,15 @@ fn every_mistake_is_named_at_its_place_with_what_would_be_right() {
         (train, "3", "3:9", "found an integer", ""),
         (train, "\"cifar-10\"", "3:9", "needs a split", "\"cifar-10:train\""),
         (train, "\"cifar-10:val\"", "3:9", "unknown split `val`", "`train`"),
+        (train, "{ csv = \"a.csv\", target = \"b\" }", "3:27", "unknown key `target`", "here it is called `label`"),
+        (train, "{ csv = \"a.csv\", types = \"categorical\" }", "3:35", "found a string", "types = { COLUMN = \"category\" }"),
+        (train, "{ csv = \"a.csv\", types = { b = \"categorical\" } }", "3:41", "cannot be \"categorical\"", "`category`"),
+        (train, "{ path = \"houses.csv\" }", "3:18", "`data.train.path` does not say what it holds", "write `csv = \"houses.csv\"`"),
+        (train, "{ file = \"a.parquet\", label = \"b\" }", "3:18", "does not say what it holds", "write `parquet = \"a.parquet\"`"),
+        (train, "{ path = \"photos\" }", "3:18", "does not say what it holds", "`pictures`"),
+        ("[train]", "[training]", "7:2", "unknown key `training` in the job file", "here it is called `train`"),
+        ("optimizer = { kind = \"sgd\", lr = 1e-3 }", "optimizer = \"adamm\"", "10:13", "cannot be \"adamm\"", "`adam`"),
+        ("batch = 32", "batch = 32\nschedule = \"step\"", "10:12", "missing key `every_epochs`", "every_epochs = 10"),
         (train, "{ cifr = \"x\" }", "3:11", "unknown key `cifr`", "`cifar`"),
         (train, "{ cifar = \"x\" }", "3:9", "missing key `split` in `data.train`", "add `split = \"train\"`"),
         (train, "{ cifar = \"x\", split = \"val\" }", "3:32", "cannot be \"val\"", "`train`"),
@@ -293,6 +302,19 @@ fn every_mistake_is_named_at_its_place_with_what_would_be_right() {
             "{wrong} should suggest {label}:\n{shown}"
         );
     }
+}
+
+#[test]
+fn a_key_without_its_table_is_told_where_it_is_and_nothing_else_is_missed() {
+    let shown = set_refusal(&["lr=3"]);
+    assert!(shown.contains("--set lr=3\n"), "{shown}");
+    assert!(
+        shown.contains("it is the key `train.optimizer.lr`"),
+        "{shown}"
+    );
+    // What is called otherwise is there.
+    let shown = refusal("[train]", "[training]");
+    assert!(!shown.contains("missing key"), "{shown}");
 }
 
 #[test]

@@ -140,6 +140,8 @@ fn the_template_loads_and_shows_the_defaults() {
         "model.hidden=[512, 512]",
         "data.test=fashion-mnist:test",
         "data.normalise={ mean = [0.28604], std = [0.32025] }",
+        // More than the default, so that the first `--workers 2` just works.
+        "train.lanes=2",
     ];
     assert_eq!(shown, parse(MINIMAL, &sets, None));
     let template = template("x");
@@ -215,10 +217,37 @@ fn the_number_of_workers_never_changes_the_lanes() {
     let error = Job::parse(Path::new("job.toml"), &file, &[], Some(5)).expect_err("5 > 4");
     let shown = error.to_string();
     assert!(shown.contains("| --workers 5\n"), "{shown}");
-    assert!(
-        shown.contains("`train.lanes` is set to 5 or more"),
-        "{shown}"
-    );
+    // What lanes are, and both lines that would make it work.
+    for words in [
+        "is 5, but a batch has 4 lanes",
+        "a lane is a part of every batch",
+        "add `lanes = 5` to [train], or `--set train.lanes=5` to the command",
+    ] {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
+}
+
+#[test]
+fn an_optimizer_and_a_schedule_may_be_their_kind_alone() {
+    let with = |optimizer: &str, schedule: &str| {
+        let line = "optimizer = { kind = \"sgd\" }";
+        assert!(MINIMAL.contains(line), "{MINIMAL}");
+        MINIMAL.replace(
+            line,
+            &format!("optimizer = {optimizer}\nschedule = {schedule}"),
+        )
+    };
+    let tables = with("{ kind = \"adamw\" }", "{ kind = \"cosine\" }");
+    let words = with("\"adamw\"", "\"cosine\"");
+    let shown = |text: &str, sets: &[&str]| parse(text, sets, None).to_toml();
+    assert_eq!(shown(&words, &[]), shown(&tables, &[]));
+    // A change of one key goes into the table that the word stands for.
+    let change = ["train.optimizer.lr=0.5"];
+    assert_eq!(shown(&words, &change), shown(&tables, &change));
+    // So does a word of the command line, and what follows it.
+    let sets = ["train.optimizer=adamw", "train.optimizer.lr=0.25"];
+    let table = ["train.optimizer={ kind = 'adamw', lr = 0.25 }"];
+    assert_eq!(shown(MINIMAL, &sets), shown(MINIMAL, &table));
 }
 
 #[test]

@@ -2,7 +2,8 @@
 
 Within a script: `lockstep.report(metrics, checkpoint=...)`, `lockstep.get_checkpoint()`,
 `lockstep.get_context()`, `lockstep.get_dataset_shard("train")`, `lockstep.train.torch.prepare_model(model)`.
-From Python: `lockstep.run("job.toml")`, `lockstep.Job(...).run()`.
+From Python: `lockstep.run("job.toml")`, `lockstep.Job(...).run()`, `lockstep.load("latest")`, `lockstep.tune(...)`, and
+`lockstep.LockstepClassifier()` in a pipeline of scikit-learn's.
 
 Names follow Ray Train's, so that a script moves over by changing its imports; `lockstep.train` stands for
 `ray.train`. A script that is started without a gang is rank 0 of 1.
@@ -25,15 +26,18 @@ from .errors import (
     RunFailed,
     TrainingFailedError,
 )
-from .jobs import Job, RunResult, run
+from .inference import Evaluation
+from .jobs import Job, RunResult, load, run
 from .reporting import get_checkpoint, report
 from .session import in_gang
 from .shard import DatasetShard, get_dataset_shard
+from .tuning import Tuning, tune
 from .version import VERSION as __version__
 
 __all__ = [
     "Checkpoint",
     "DatasetShard",
+    "Evaluation",
     "GangEnded",
     "GangTimeout",
     "Job",
@@ -45,6 +49,7 @@ __all__ = [
     "RunResult",
     "TrainContext",
     "TrainingFailedError",
+    "Tuning",
     "__version__",
     "collective",
     "data",
@@ -54,11 +59,22 @@ __all__ = [
     "in_gang",
     "init",
     "is_initialized",
+    "load",
     "report",
     "run",
     "shutdown",
     "train",
+    "tune",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """The estimators, which need scikit-learn: it is imported when the first of them is asked for."""
+    if name in ("LockstepClassifier", "LockstepRegressor"):
+        from . import estimators
+
+        return getattr(estimators, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def init(*args: Any, **options: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import sys
 import time
-from typing import Any, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional
 
 from . import plain
 from .curve import curve_svg
@@ -13,6 +13,11 @@ from .program import Event
 
 REDRAW_SECONDS = 0.25
 """How often a picture in a notebook is drawn again at most, epochs aside."""
+
+
+EPOCH, ROUND = "epoch", "round"
+ROUNDS_A_LINE = 10
+"""Of the rounds of trees, every so many has a line."""
 
 
 class Silent:
@@ -34,6 +39,8 @@ class Lines(Silent):
     def __init__(self, logs: Any = None) -> None:
         self._logs = logs
         self._epochs: Optional[int] = None
+        self._unit = EPOCH
+        self._best: Optional[str] = None
 
     def event(self, event: Event) -> None:
         line = self._line(event)
@@ -44,11 +51,20 @@ class Lines(Silent):
     def _line(self, event: Event) -> Optional[str]:
         kind = event["event"]
         if kind == "started":
-            self._epochs = event.get("epochs")
-            return f"{event.get('run')}: {event.get('workers')} workers, {event.get('run_dir')}"
+            self._epochs, self._unit = event.get("epochs"), unit(event)
+            return f"{event.get('run')}: {workers(event)}, {event.get('run_dir')}"
         if kind == "epoch":
             of = f"/{self._epochs}" if self._epochs else ""
-            return f"epoch {event['epoch']}{of}: {plain.words(measures(event))}, {event.get('seconds', 0.0):.1f} s"
+            words = f"{plain.words(measures(event))}, {event.get('seconds', 0.0):.1f} s"
+            line = f"{self._unit} {event['epoch']}{of}: {words}"
+            # Trees grow by many rounds: every tenth is worth a line, and the best.
+            has_line = self._unit == EPOCH or event["epoch"] % ROUNDS_A_LINE == 0
+            if event.get("best"):
+                self._best = None if has_line else line
+            return line if has_line else None
+        if kind == "result":
+            best, self._best = self._best, None
+            return best
         if kind == "reported":
             return f"report {event.get('report')}: {plain.words(event.get('metrics') or {})}"
         if kind == "log":
@@ -60,6 +76,17 @@ class Lines(Silent):
         if kind == "restart":
             return f"restart {event.get('restart')}: {event.get('reason')}"
         return None
+
+
+def unit(started: Event) -> str:
+    """What a run counts: trees grow by rounds."""
+    return ROUND if any(key == "model.rounds" for key, _ in started.get("config") or []) else EPOCH
+
+
+def workers(started: Event) -> str:
+    """How many workers a run has."""
+    number = started.get("workers")
+    return "1 worker" if number == 1 else f"{number} workers"
 
 
 def measures(event: Event) -> Dict[str, float]:
@@ -84,6 +111,7 @@ class Notebook(Silent):
         self._share = 0.0
         self._words = ""
         self._epochs = 0
+        self._unit = EPOCH
         self._rows: List[Dict[str, float]] = []
         self._drawn = 0.0
 
@@ -91,12 +119,12 @@ class Notebook(Silent):
         kind = event["event"]
         now = time.monotonic()
         if kind == "started":
-            self._epochs = event.get("epochs") or 0
-            self._headline = f"{event.get('run')}, {event.get('workers')} workers"
+            self._epochs, self._unit = event.get("epochs") or 0, unit(event)
+            self._headline = f"{event.get('run')}, {workers(event)}"
         elif kind == "progress":
             done = (event["epoch"] - 1) + event["step"] / max(event["steps"], 1)
             self._share = done / max(self._epochs, 1)
-            self._words = f"epoch {event['epoch']}, {event.get('samples_per_s', 0.0):,.0f} samples/s"
+            self._words = f"{self._unit} {event['epoch']}, {event.get('samples_per_s', 0.0):,.0f} samples/s"
             if now - self._drawn < REDRAW_SECONDS:
                 return
         elif kind in ("epoch", "reported"):
@@ -104,6 +132,9 @@ class Notebook(Silent):
             self._rows.append({name: value for name, value in row.items() if isinstance(value, (int, float))})
             self._words = plain.words(row)
             self._share = event.get("epoch", 0) / max(self._epochs, 1)
+            # Many short rounds are drawn together; the end draws all of them.
+            if self._unit == ROUND and now - self._drawn < REDRAW_SECONDS:
+                return
         elif kind in ("preparing", "warning", "note"):
             self._words = str(event.get("message"))
         elif kind == "result":
@@ -128,6 +159,24 @@ def display_for(quiet: bool) -> Silent:
     if quiet:
         return Silent()
     return Notebook() if in_notebook() else Lines()
+
+
+def words_for(quiet: bool) -> Callable[[str], None]:
+    """What shows lines of the program itself, such as the trials of a search."""
+    if quiet:
+        return lambda _: None
+    if not in_notebook():
+        return lambda line: print(line, file=sys.stderr, flush=True)
+    from IPython.display import HTML, display
+
+    lines: List[str] = []
+    handle = display(HTML("<p>starting…</p>"), display_id=True)
+
+    def show(line: str) -> None:
+        lines.append(html.escape(line))
+        handle.update(HTML(f"<pre>{chr(10).join(lines)}</pre>"))
+
+    return show
 
 
 def in_notebook() -> bool:

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import tempfile
 from dataclasses import dataclass, field
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Union
 
-from . import program, toml
+from . import frames, inference, program, toml
 from .display import display_for
 from .errors import RunFailed
+from .frames import Files
+from .inference import Data, Evaluation
 from .program import Event
+
+EVENTS = "events.jsonl"
+"""The file of a run's folder that has its events."""
 
 
 @dataclass
@@ -40,11 +46,26 @@ class RunResult:
     @property
     def curves(self) -> Any:
         """The epochs as a pandas table with one row an epoch; without pandas, as a list of dicts."""
-        try:
-            import pandas
-        except ImportError:
-            return self.epochs
-        return pandas.DataFrame(self.epochs)
+        return frames.of_rows(self.epochs, frames.usual())
+
+    def predict(
+        self, data: Optional[Data] = None, *, probabilities: bool = False, workers: Optional[int] = None
+    ) -> Any:
+        """What the model says of each row, as a table of the library that `data` is of.
+
+        `data` is a table of pandas, polars or pyarrow, a path, or a set as a job file has it; without it, the test set
+        of the job. Paths give a pandas table, or a list of dicts without pandas. docs/evaluation.md names the columns.
+        """
+        return inference.predict(self._model(), data, probabilities=probabilities, workers=workers)
+
+    def evaluate(self, data: Optional[Data] = None, *, workers: Optional[int] = None) -> Evaluation:
+        """How good the model is on a set that has labels; without one, on the test set of the job."""
+        return inference.evaluate(self._model(), data, workers=workers)
+
+    def _model(self) -> str:
+        if self.run_dir is None:
+            raise RunFailed("there is no run to take the model of", self)
+        return self.run_dir
 
 
 def flat_epoch(event: Event) -> Dict[str, Any]:
@@ -79,18 +100,43 @@ def run(
 
     Raises `RunFailed` with the words of what went wrong.
     """
-    if isinstance(job, Job):
-        options: Dict[str, Any] = dict(workers=workers, epochs=epochs, name=name, resume=resume, quiet=quiet)
-        return job.run(arguments=arguments, **options, **settings)
-    command = ["run", os.fspath(job), "--json"]
-    for option, given in (("--workers", workers), ("--epochs", epochs), ("--name", name)):
-        if given is not None:
-            command += [option, str(given)]
-    if resume:
-        command += ["--resume"] if resume is True else ["--resume", os.fspath(resume)]
-    for key, item in settings.items():
-        command += ["--set", f"{key}={toml.value(item)}"]
-    return _follow([*command, *(arguments or [])], quiet)
+    with Files() as files, placed(job, files) as path:
+        command = ["run", path, "--json"]
+        for option, given in (("--workers", workers), ("--epochs", epochs), ("--name", name)):
+            if given is not None:
+                command += [option, str(given)]
+        if resume:
+            command += ["--resume"] if resume is True else ["--resume", os.fspath(resume)]
+        for key, item in files.placed(settings).items():
+            command += ["--set", f"{key}={toml.value(item)}"]
+        return _follow([*command, *(arguments or [])], quiet)
+
+
+def load(run: Union[str, "os.PathLike[str]"], *, store: Union[str, "os.PathLike[str]", None] = None) -> RunResult:
+    """A run that was trained before, here or elsewhere: its folder, or its name in the store or a part of it.
+
+    The store is a folder or a URL such as `s3://bucket/runs`; without it, the folder `runs`, or what LOCKSTEP_STORE
+    names. Of a run in a bucket, there are no events and so no curves.
+    """
+    named = os.fspath(run)
+    arguments = ["runs", "show", named, "--json"]
+    if store is not None:
+        arguments += ["--store", os.fspath(store)]
+    about = json.loads(program.output(arguments))
+    folder = named
+    if not os.path.isdir(named) and "://" not in named:
+        folder = f"{os.fspath(store or os.environ.get('LOCKSTEP_STORE') or 'runs')}/{about['run']}"
+    result = about.get("result") or {"status": about["status"], "run": about["run"]}
+    return _result({**result, "run_dir": folder}, _events(folder))
+
+
+def _events(folder: str) -> List[Event]:
+    path = os.path.join(folder, EVENTS)
+    if not os.path.isfile(path):
+        return []
+    with open(path, encoding="utf-8") as file:
+        events = [json.loads(line) for line in file if line.endswith("\n")]
+    return [event for event in events if event["event"] not in ("log", "progress", "embedding")]
 
 
 def _follow(command: List[str], quiet: bool) -> RunResult:
@@ -102,7 +148,14 @@ def _follow(command: List[str], quiet: bool) -> RunResult:
     last = events[-1] if events and events[-1]["event"] == "result" else None
     if last is None:
         raise RunFailed(words or f"`lockstep {' '.join(command)}` ended with {code} and said nothing")
-    result = RunResult(
+    result = _result(last, events)
+    if result.status != "succeeded":
+        raise RunFailed(last.get("error") or words or f"the run was {result.status}", result)
+    return result
+
+
+def _result(last: Event, events: List[Event]) -> RunResult:
+    return RunResult(
         status=last["status"],
         run=last.get("run"),
         run_dir=last.get("run_dir"),
@@ -113,9 +166,6 @@ def _follow(command: List[str], quiet: bool) -> RunResult:
         result=last,
         events=events,
     )
-    if result.status != "succeeded":
-        raise RunFailed(last.get("error") or words or f"the run was {result.status}", result)
-    return result
 
 
 def _validated(metrics: Optional[Dict[str, float]]) -> Optional[Dict[str, float]]:
@@ -124,7 +174,11 @@ def _validated(metrics: Optional[Dict[str, float]]) -> Optional[Dict[str, float]
 
 
 class Job:
-    """A job as Python's dicts, with the keys of the job file: `Job(name="x", data={...}, train={...})`."""
+    """A job as Python's dicts, with the keys of the job file: `Job(name="x", data={...}, train={...})`.
+
+    A set may be a table of pandas, polars or pyarrow, or have one as its `frame`:
+    `data={"train": {"frame": houses, "label": "price"}}`.
+    """
 
     def __init__(self, config: Optional[Mapping[str, Any]] = None, **tables: Any) -> None:
         self.config: Dict[str, Any] = {**(config or {}), **tables}
@@ -139,20 +193,31 @@ class Job:
             file.write(self.toml())
 
     @contextlib.contextmanager
-    def file(self) -> Iterator[str]:
-        """A job file for a while, in the current folder: a job's relative paths are relative to its file."""
+    def file(self, files: Optional[Files] = None) -> Iterator[str]:
+        """A job file for a while, in the current folder: a job's relative paths are relative to its file. Its tables
+        become some of `files`."""
+        text = self.toml() if files is None else toml.document(files.placed(self.config))
         handle, path = tempfile.mkstemp(prefix=".lockstep-job-", suffix=".toml", dir=".")
         try:
             with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(self.toml())
+                file.write(text)
             yield path
         finally:
             os.unlink(path)
 
     def run(self, **options: Any) -> RunResult:
         """Trains the job; options are those of `lockstep.run`. Relative paths are relative to the current folder."""
-        with self.file() as path:
-            return run(path, **options)
+        return run(self, **options)
 
     def __repr__(self) -> str:
         return f"Job({self.config!r})"
+
+
+@contextlib.contextmanager
+def placed(job: Union[str, "os.PathLike[str]", Job], files: Files) -> Iterator[str]:
+    """The path of a job's file, which is there for a while if the job is Python's."""
+    if isinstance(job, Job):
+        with job.file(files) as path:
+            yield path
+    else:
+        yield os.fspath(job)

@@ -13,7 +13,7 @@ from collections import deque
 from pathlib import Path
 from typing import Any, Callable, Deque, Dict, List, Optional, Tuple
 
-from .errors import ProgramNotFound
+from .errors import ProgramNotFound, RunFailed
 
 BINARY_VARIABLE = "LOCKSTEP_BINARY"
 STOP_SECONDS = 120.0
@@ -52,6 +52,36 @@ def follow(arguments: List[str], on_event: Callable[[Event], None]) -> Tuple[int
 
     On Ctrl-C the run is asked to stop, its state is written, and KeyboardInterrupt goes on from here.
     """
+    events: List[Event] = []
+
+    def heard(line: bytes) -> None:
+        event = _event(line)
+        if event is None:
+            return
+        if event["event"] not in ("log", "progress", "embedding"):
+            events.append(event)
+        on_event(event)
+
+    code, words = _run(arguments, heard, lambda _: None)
+    return code, events, words
+
+
+def output(arguments: List[str], on_words: Callable[[str], None] = lambda _: None) -> str:
+    """What the program prints. Lines of its standard error are handed on as they come.
+
+    Raises `RunFailed` with the last of them if it fails. Ctrl-C is passed on as `follow` does.
+    """
+    printed: List[bytes] = []
+    code, words = _run(arguments, printed.append, on_words)
+    if code != 0:
+        raise RunFailed(words or f"`lockstep {' '.join(arguments)}` ended with {code} and said nothing")
+    return b"".join(printed).decode("utf-8")
+
+
+def _run(
+    arguments: List[str], on_line: Callable[[bytes], None], on_words: Callable[[str], None]
+) -> Tuple[int, str]:
+    """Runs the program to its end: the exit code, and the last lines of its standard error."""
     process = subprocess.Popen(
         [find(), *arguments],
         stdin=subprocess.DEVNULL,
@@ -62,17 +92,11 @@ def follow(arguments: List[str], on_event: Callable[[Event], None]) -> Tuple[int
     )
     assert process.stdout is not None and process.stderr is not None
     words: Deque[str] = deque(maxlen=KEPT_LINES)
-    listener = threading.Thread(target=_listen, args=(process.stderr, words), daemon=True)
+    listener = threading.Thread(target=_listen, args=(process.stderr, words, on_words), daemon=True)
     listener.start()
-    events: List[Event] = []
     try:
         for line in process.stdout:
-            event = _event(line)
-            if event is None:
-                continue
-            if event["event"] not in ("log", "progress", "embedding"):
-                events.append(event)
-            on_event(event)
+            on_line(line)
         code = process.wait()
     except BaseException:
         _stop(process)
@@ -80,7 +104,7 @@ def follow(arguments: List[str], on_event: Callable[[Event], None]) -> Tuple[int
     finally:
         listener.join(timeout=5.0)
         process.stdout.close()
-    return code, events, "\n".join(words)
+    return code, "\n".join(words)
 
 
 def _event(line: bytes) -> Optional[Event]:
@@ -91,10 +115,11 @@ def _event(line: bytes) -> Optional[Event]:
     return event if isinstance(event, dict) and isinstance(event.get("event"), str) else None
 
 
-def _listen(stream: Any, words: Deque[str]) -> None:
+def _listen(stream: Any, words: Deque[str], on_words: Callable[[str], None]) -> None:
     with stream:
         for line in stream:
             words.append(line.decode(errors="replace").rstrip())
+            on_words(words[-1])
 
 
 def _stop(process: "subprocess.Popen[bytes]") -> None:

@@ -8,6 +8,8 @@ import os
 import re
 from typing import Any, List, Mapping
 
+from . import frames
+
 BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -26,6 +28,8 @@ def value(item: Any) -> str:
         return f"{{ {inner} }}" if inner else "{}"
     if isinstance(item, (list, tuple)):
         return f"[{', '.join(value(found) for found in item)}]"
+    if frames.library(item) is not None:
+        raise TypeError("a job file cannot hold a data frame: write it to a Parquet file, and name that by `parquet`")
     if hasattr(item, "item"):
         return value(item.item())
     raise TypeError(f"TOML has no {type(item).__name__}: {item!r}")

@@ -110,6 +110,21 @@ class Runs(case.AloneCase):
             program.find()
 
 
+class Lines(unittest.TestCase):
+    def test_trees_have_rounds_of_which_every_tenth_has_a_line_and_the_best(self):
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said):
+            shown = display.Lines()
+            config = [["model.rounds", "25"]]
+            shown.event({"event": "started", "run": "a", "workers": 1, "epochs": 25, "run_dir": "/a", "config": config})
+            for number in range(1, 26):
+                shown.event({"event": "epoch", "epoch": number, "train": {"loss": 1 / number}, "best": number <= 23})
+            shown.event({"event": "result", "status": "succeeded"})
+        lines = said.getvalue().splitlines()
+        self.assertEqual(lines[0], "a: 1 worker, /a")
+        self.assertEqual([line.split(":")[0] for line in lines[1:]], ["round 10/25", "round 20/25", "round 23/25"])
+
+
 class Notebooks(unittest.TestCase):
     def test_a_notebook_draws_the_curve_in_place(self):
         drawn = []
@@ -140,7 +155,7 @@ class Versions(unittest.TestCase):
         self.assertIn(f'\nversion = "{lockstep.__version__}"\n', manifest)
 
     def test_importing_brings_no_framework(self):
-        names = ("numpy", "torch", "tensorflow", "pandas", "IPython")
+        names = ("numpy", "torch", "tensorflow", "pandas", "polars", "pyarrow", "sklearn", "IPython")
         code = f"import lockstep, sys; print([name for name in {names} if name in sys.modules])"
         variables = {**os.environ, "PYTHONPATH": str(case.PYTHON)}
         done = subprocess.run([sys.executable, "-c", code], env=variables, capture_output=True, text=True, check=True)

@@ -16,7 +16,8 @@ Examples:
 The file holds the weights and all that is done to samples: it takes pictures as bytes, and each column of a table as an
 input under its own name.")]
 pub(crate) struct ExportArgs {
-    /// The run: its folder or URL, or its name in the folder `runs` or a part of it that no other has
+    /// The run: its folder or URL, its name in the folder `runs` or a part of it that no other has, its job's name or
+    /// `latest` for the newest
     #[arg(value_name = "RUN", required_unless_present = "encoder", value_hint = ValueHint::DirPath)]
     pub(crate) run: Option<PathBuf>,
     /// The file to write; one that is there is replaced

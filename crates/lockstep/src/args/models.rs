@@ -53,7 +53,7 @@ does the same when a run has succeeded.")]
 pub(crate) struct RegisterArgs {
     /// The model's name; one that is new is made
     pub(crate) name: String,
-    /// The run: its name, a part of it that no other has, or its folder
+    /// The run: its name, a part of it that no other has, its folder, or its job's name or `latest` for the newest
     pub(crate) run: String,
     /// Point this alias to the new version
     #[arg(long)]

@@ -14,7 +14,8 @@ Examples:
 
 Exit codes: 0 the same to the bit, 1 not the same or not possible, 130 interrupted.")]
 pub(crate) struct ReplayArgs {
-    /// The run: its folder, its URL, or its name in the folder `runs` or a part of it that no other has
+    /// The run: its folder, its URL, its name in the folder `runs` or a part of it that no other has, its job's name or
+    /// `latest` for the newest
     #[arg(value_name = "RUN", value_hint = ValueHint::DirPath)]
     pub(crate) run: PathBuf,
     /// Worker processes; by default as many as the run's job has

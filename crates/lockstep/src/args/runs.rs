@@ -104,7 +104,7 @@ pub(crate) struct FormArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ShowRunArgs {
-    /// The run: its name, a part of it that no other has, or its folder
+    /// The run: its name, a part of it that no other has, its folder, or its job's name or `latest` for the newest
     pub(crate) run: String,
     #[command(flatten)]
     pub(crate) store: StoreArgs,
@@ -177,7 +177,7 @@ Examples:
   lockstep runs tag ab27 --remove good --note 'the one with the wrong labels'
   lockstep runs tag ab27 keep          is never removed by `run.keep` and `runs rm --keep`")]
 pub(crate) struct TagArgs {
-    /// The run: its name, a part of it that no other has, or its folder
+    /// The run: its name, a part of it that no other has, its folder, or its job's name or `latest` for the newest
     pub(crate) run: String,
     /// Tags to give: KEY or KEY=VALUE
     #[arg(value_name = "TAG")]

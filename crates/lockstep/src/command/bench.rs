@@ -66,10 +66,10 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<ExitCode> {
         if let (Part::Turn, Some(measured)) = (part, &measured) {
             done += 1;
             let seconds = measured.training_s;
-            eprintln!(
+            super::tell(format_args!(
                 "{done} of {all}  {:<width$} {seconds:8.2} s",
                 setting.name()
-            );
+            ));
         }
         Ok(measured)
     };

@@ -1,7 +1,7 @@
 //! `lockstep completions`: completion scripts.
 
-use crate::args::Cli;
-use clap::{Command, CommandFactory};
+use crate::args;
+use clap::Command;
 use std::process::ExitCode;
 
 pub(crate) fn run(shell: clap_complete::Shell) -> anyhow::Result<ExitCode> {
@@ -14,7 +14,7 @@ pub(crate) fn run(shell: clap_complete::Shell) -> anyhow::Result<ExitCode> {
 
 /// The command line without what is not for people: some generators offer hidden commands.
 pub(super) fn visible() -> Command {
-    let whole = Cli::command();
+    let whole = args::command();
     let shown = whole.get_subcommands().filter(|sub| !sub.is_hide_set());
     Command::new("lockstep")
         .version(env!("CARGO_PKG_VERSION"))

@@ -12,13 +12,13 @@ pub(crate) fn run(command: &DataCommand) -> anyhow::Result<ExitCode> {
     match command {
         DataCommand::Get { name } if name == xgboost::FOLDER => {
             let library = xgboost::bring(&CacheDir::locate()?, &mut |message| {
-                eprintln!("{message}");
+                super::tell(message);
             })?;
             super::print(format!("{}\n", library.display()))?;
         }
         DataCommand::Get { name } => {
             let cache = CacheDir::locate()?;
-            let folder = known::get(set_of(name), &cache, &mut |message| eprintln!("{message}"))?;
+            let folder = known::get(set_of(name), &cache, &mut |message| super::tell(message))?;
             super::print(format!("{}\n", folder.display()))?;
         }
         DataCommand::Show(args) => show::run(args)?,

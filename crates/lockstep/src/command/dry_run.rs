@@ -15,7 +15,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 pub(crate) fn run(job: &Job, as_json: bool) -> anyhow::Result<ExitCode> {
-    let mut tell = |message: &str| eprintln!("{message}");
+    let mut tell = |message: &str| super::tell(message);
     let learner = learners::coordinator(job, Path::new(""))?;
     let mut events = |event| {
         if let Event::Preparing { message } = event {

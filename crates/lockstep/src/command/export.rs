@@ -1,7 +1,7 @@
 //! `lockstep export`: the model of a run in a format that other programs compute with.
 
 use super::inference::open_trained;
-use crate::args::ExportArgs;
+use crate::args::{ExportArgs, is_quiet};
 use crate::view::{bytes, from_here};
 use anyhow::bail;
 use lockstep_embed::EncoderModel;
@@ -22,7 +22,9 @@ pub(crate) fn run(args: &ExportArgs) -> anyhow::Result<ExitCode> {
     };
     let content = model.to_bytes();
     lockstep_base::fs::write_atomic(&args.onnx, &content)?;
-    super::print(said(&model, &args.onnx, content.len() as u64))?;
+    if !is_quiet() {
+        super::print(said(&model, &args.onnx, content.len() as u64))?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 

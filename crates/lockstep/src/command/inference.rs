@@ -38,7 +38,10 @@ pub(super) fn open<'a>(
     let mut show = |event| match event {
         Event::Embedding(embedding) if last.elapsed() > TELL_EVERY => {
             last = Instant::now();
-            eprintln!("embedding: {}", summary::embedding(&embedding));
+            super::tell(format_args!(
+                "embedding: {}",
+                summary::embedding(&embedding)
+            ));
         }
         event => show(event),
     };
@@ -77,7 +80,8 @@ pub(super) fn go(
         if last.elapsed() > TELL_EVERY {
             last = Instant::now();
             let done = count((block.first + block.predictions.len()) as u64);
-            eprintln!("{done} of {} samples", count(samples.set.len() as u64));
+            let all = count(samples.set.len() as u64);
+            super::tell(format_args!("{done} of {all} samples"));
         }
         each(block)
     };
@@ -98,8 +102,8 @@ pub(super) fn open_trained(run: &Path, set: &[String]) -> anyhow::Result<RunDir>
 /// Says on standard error what happens before the work begins.
 pub(super) fn show(event: Event) {
     match event {
-        Event::Preparing { message } => eprintln!("{message}"),
-        Event::Note { message } => eprintln!("note: {message}"),
+        Event::Preparing { message } => super::tell(message),
+        Event::Note { message } => super::tell(format_args!("note: {message}")),
         Event::Warning { message } => eprintln!("warning: {message}"),
         _ => {}
     }

@@ -2,7 +2,7 @@
 
 mod kind;
 
-use crate::args::InitArgs;
+use crate::args::{InitArgs, is_quiet};
 use crate::view::shell;
 use anyhow::{Context, bail};
 pub(crate) use kind::JobKind;
@@ -39,9 +39,11 @@ pub(crate) fn run(args: &InitArgs) -> anyhow::Result<ExitCode> {
         Some(needs) => format!("; it needs {needs}"),
         None => String::new(),
     };
-    super::print(format!(
-        "{said}{first}\ntry it with: lockstep run {shown}\n"
-    ))?;
+    if !is_quiet() {
+        super::print(format!(
+            "{said}{first}\ntry it with: lockstep run {shown}\n"
+        ))?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -135,6 +135,13 @@ fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
     Ok(print(serde_json::to_string_pretty(value)? + "\n")?)
 }
 
+/// Says on standard error how it goes, unless only results are asked for.
+fn tell(message: impl std::fmt::Display) {
+    if !crate::args::is_quiet() {
+        eprintln!("{message}");
+    }
+}
+
 /// Writes text to standard output, without panicking when nobody reads it.
 fn print(text: impl AsRef<str>) -> io::Result<()> {
     let mut out = io::stdout().lock();

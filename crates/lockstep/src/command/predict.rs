@@ -1,7 +1,7 @@
 //! `lockstep predict`: what a model says of every sample of one or several sets, as a file or on standard output.
 
 use super::inference::{self, interrupted};
-use crate::args::PredictArgs;
+use crate::args::{PredictArgs, is_quiet};
 use crate::signals;
 use crate::view::{count, from_here};
 use lockstep_engine::infer::NamedSamples;
@@ -47,7 +47,7 @@ pub(crate) fn run(args: &PredictArgs) -> anyhow::Result<ExitCode> {
         rows += order.map_or(samples.set.len(), |order| order.len());
     }
     output.finish(&args.out, &model.run.name).map_err(written)?;
-    if format != PredictionFormat::Standard {
+    if format != PredictionFormat::Standard && !is_quiet() {
         let (rows, file) = (count(rows as u64), from_here(&args.out));
         super::print(format!("{rows} rows in {file}\n"))?;
     }

@@ -200,7 +200,7 @@ pub(super) fn view_as(json: bool, options: Options) -> Box<dyn View> {
 /// The job's newest run.
 fn newest_run(name: &str, store: &Location, storage: &Storage) -> anyhow::Result<Place> {
     let store = place(store, storage)?;
-    let newest = RunDir::newest(&store, name)?;
+    let newest = RunDir::newest(&store, Some(name))?;
     let none = || format!("there is no run of `{name}` in {store}");
     Ok(newest.with_context(none)?.place().clone())
 }

@@ -13,7 +13,7 @@ use crate::view::{lines_of, plural, shell};
 use anyhow::{Context, bail};
 use kube::KubeTrials;
 use lockstep_engine::{Stop, StopFlag};
-use lockstep_job::{Job, JobError, Validation};
+use lockstep_job::{Job, JobError, LearnerJob, Validation};
 use lockstep_place::Place;
 use lockstep_resolve::place;
 use lockstep_runs::RunDir;
@@ -56,8 +56,13 @@ pub(crate) fn run(args: &TuneArgs) -> anyhow::Result<ExitCode> {
         None => None,
         Some(TrialCluster::Kube) => Some(KubeTrials::new(args, &search, stop.clone())?),
     };
+    let unit = match job.learner {
+        LearnerJob::Trees(_) => "round",
+        _ => "epoch",
+    };
     let trainer = TrialTrainer {
         args,
+        unit,
         stop: stop.clone(),
         kube,
     };
@@ -68,7 +73,7 @@ pub(crate) fn run(args: &TuneArgs) -> anyhow::Result<ExitCode> {
     {
         kube.clean(&search.tuning);
     }
-    show(args, &search.tuning, &search.folder)?;
+    show(args, unit, &search.tuning, &search.folder)?;
     ended.context("the search ended early; what was tried is kept, and --resume goes on")?;
     Ok(match stop.get() {
         Stop::No => ExitCode::SUCCESS,
@@ -102,7 +107,7 @@ fn load(args: &TuneArgs, values: &[(String, String)]) -> Result<Job, JobError> {
 }
 
 /// Says what a trial came to, on standard error.
-fn tell(args: &TuneArgs, trial: &Trial) {
+fn tell(args: &TuneArgs, unit: &str, trial: &Trial) {
     let pair = |(key, value): &(String, String)| format!("{key}={value}");
     let values: Vec<String> = trial.values.iter().map(pair).collect();
     let came_to = match (&trial.failed, trial.reached.last()) {
@@ -111,12 +116,15 @@ fn tell(args: &TuneArgs, trial: &Trial) {
             "{} {:.4} after {}",
             args.metric,
             reached.value,
-            plural(reached.epochs as usize, "epoch")
+            plural(reached.epochs as usize, unit)
         ),
         (None, None) => String::new(),
     };
     let number = trial.number;
-    eprintln!("trial {number:3}  {}  {came_to}", values.join(" "));
+    super::tell(format_args!(
+        "trial {number:3}  {}  {came_to}",
+        values.join(" ")
+    ));
 }
 
 fn rules(args: &TuneArgs, job: &Job, space: Space) -> anyhow::Result<Rules> {
@@ -164,7 +172,7 @@ fn rules(args: &TuneArgs, job: &Job, space: Space) -> anyhow::Result<Rules> {
     })
 }
 
-fn show(args: &TuneArgs, tuning: &Tuning, folder: &Place) -> anyhow::Result<()> {
+fn show(args: &TuneArgs, unit: &str, tuning: &Tuning, folder: &Place) -> anyhow::Result<()> {
     if args.json {
         return Ok(print(serde_json::to_string(tuning)? + "\n")?);
     }
@@ -177,7 +185,7 @@ fn show(args: &TuneArgs, tuning: &Tuning, folder: &Place) -> anyhow::Result<()> 
             100.0 * share
         );
     }
-    let epochs = plural(tuning.epochs() as usize, "epoch");
+    let epochs = plural(tuning.epochs() as usize, unit);
     text += &format!("{} trained\n", epochs);
     if let Some(best) = tuning.best() {
         text += &format!(

@@ -1,6 +1,6 @@
 //! The effective configuration, dense enough to stay on the screen: a row a section.
 
-use super::plain::scale;
+use super::plain::{scale, split_defaults};
 use super::table::{Frame, Table};
 use console::{measure_text_width, style};
 use lockstep_events::event::Started;
@@ -9,9 +9,11 @@ use lockstep_events::event::Started;
 const GAP: &str = "   ";
 
 /// The lines of a framed table that says what is about to be trained, at most `width` wide.
-pub(crate) fn lines(started: &Started, width: usize) -> Vec<String> {
+/// With `all`, keys that have their defaults are among it.
+pub(crate) fn lines(started: &Started, width: usize, all: bool) -> Vec<String> {
+    let (said, defaults) = split_defaults(started, all);
     let mut sections: Vec<(String, Vec<String>)> = vec![("run".into(), vec![started.run.clone()])];
-    for (key, value) in &started.config {
+    for (key, value) in &said {
         let (section, item) = match key.split_once('.') {
             Some((section, key)) => (section, format!("{} {value}", style(key).dim())),
             None => (key.as_str(), value.clone()),
@@ -21,6 +23,7 @@ pub(crate) fn lines(started: &Started, width: usize) -> Vec<String> {
             None => sections.push((section.to_owned(), vec![item])),
         }
     }
+    sections.extend(defaults.map(|words| (String::new(), vec![style(words).dim().to_string()])));
     sections.push(("plan".into(), scale(started)));
 
     let names = sections.iter().map(|(name, _)| measure_text_width(name));
@@ -65,7 +68,7 @@ mod tests {
             .map(|i| (format!("section{}.key{i}", i % 3), format!("value{i}")))
             .collect();
         for width in [40, 60, 100] {
-            let lines = lines(&run, width);
+            let lines = lines(&run, width, false);
             assert!(lines.iter().all(|line| measure_text_width(line) <= width));
             let text = lines.join("\n");
             for i in 0..40 {

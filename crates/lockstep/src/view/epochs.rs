@@ -19,7 +19,14 @@ struct Field {
 pub(crate) struct Epochs {
     fields: Vec<Field>,
     table: Table,
+    /// Every so many have a row.
+    every: u32,
+    /// The best of those that have none.
+    best: Option<EpochResult>,
 }
+
+/// Trees grow by many rounds, of which every so many have a row, and the best one.
+const ROUNDS_A_ROW: u32 = 10;
 
 /// The key of a job that grows trees.
 const ROUNDS: &str = "model.rounds";
@@ -37,7 +44,12 @@ impl Epochs {
     ///
     /// The first of the run's metrics is what training minimises, and shown of every set; the others are
     /// shown of what the model is measured on.
-    pub(crate) fn new(started: &Started, frame: Frame, width: usize) -> Self {
+    /// All rounds have a row if there are to be `all`.
+    pub(crate) fn new(started: &Started, frame: Frame, width: usize, all: bool) -> Self {
+        let every = match unit(started) {
+            "round" if !all => ROUNDS_A_ROW,
+            _ => 1,
+        };
         let (val, test) = (started.val_samples > 0, started.test_samples > 0);
         let mut names = started.metrics.iter();
         let first = names.next().map_or("", String::as_str);
@@ -92,7 +104,14 @@ impl Epochs {
                 Some(index) if table.width() > width && fields[index].dispensable > 0 => {
                     fields.remove(index);
                 }
-                _ => return Self { fields, table },
+                _ => {
+                    return Self {
+                        fields,
+                        table,
+                        every,
+                        best: None,
+                    };
+                }
             }
         }
     }
@@ -114,6 +133,20 @@ impl Epochs {
             })
             .collect();
         self.table.row(&cells)
+    }
+
+    /// Whether an epoch has a row of its own when it has ended. The best of those that have none is kept.
+    pub(crate) fn has_row(&mut self, epoch: &EpochResult) -> bool {
+        let has_row = epoch.epoch.is_multiple_of(self.every);
+        if epoch.best {
+            self.best = (!has_row).then(|| epoch.clone());
+        }
+        has_row
+    }
+
+    /// The best epoch, if it had no row.
+    pub(crate) fn take_best(&mut self) -> Option<EpochResult> {
+        self.best.take()
     }
 
     /// The line after the last row.
@@ -162,8 +195,9 @@ mod tests {
     #[test]
     fn columns_follow_what_the_run_measures() {
         let mut run = started();
-        let head =
-            |run: &Started| Epochs::new(run, Frame::Bare, 200).head(|title| title)[0].clone();
+        let head = |run: &Started| {
+            Epochs::new(run, Frame::Bare, 200, false).head(|title| title)[0].clone()
+        };
         assert!(head(&run).contains("accuracy"));
         assert!(!head(&run).contains("val"));
         run.val_samples = 100;
@@ -182,7 +216,7 @@ mod tests {
         let mut run = started();
         run.val_samples = 100;
         for width in [50, 60, 70, 80, 200] {
-            let epochs = Epochs::new(&run, Frame::Rounded, width);
+            let epochs = Epochs::new(&run, Frame::Rounded, width, false);
             let head = epochs.head(|title| title).join("\n");
             assert!(
                 head.contains("val loss") && head.contains("test acc"),
@@ -196,10 +230,33 @@ mod tests {
     #[test]
     fn a_narrow_terminal_keeps_the_columns_that_matter() {
         for width in [50, 60, 70, 80] {
-            let epochs = Epochs::new(&started(), Frame::Rounded, width);
+            let epochs = Epochs::new(&started(), Frame::Rounded, width, false);
             let row = epochs.row(&epoch(3), |cell| cell);
             assert!(console::measure_text_width(&row) <= width, "{row}");
             assert!(row.contains("0.8123"), "{row}");
         }
+    }
+
+    #[test]
+    fn of_rounds_every_tenth_has_a_row_and_the_best() {
+        let mut trees = started();
+        trees.config.push((ROUNDS.to_owned(), "30".to_owned()));
+        let rows = |all: bool, best: u32| {
+            let mut epochs = Epochs::new(&trees, Frame::Bare, 200, all);
+            let round = |number: u32| EpochResult {
+                best: number <= best,
+                ..epoch(number)
+            };
+            let shown = (1..=30).map(round).filter(|round| epochs.has_row(round));
+            let mut shown: Vec<u32> = shown.map(|round| round.epoch).collect();
+            shown.extend(epochs.take_best().map(|round| round.epoch));
+            shown
+        };
+        assert_eq!(rows(false, 30), [10, 20, 30]);
+        assert_eq!(rows(false, 17), [10, 20, 30, 17]);
+        assert_eq!(rows(true, 17), (1..=30).collect::<Vec<_>>());
+        trees.config.pop();
+        let mut epochs = Epochs::new(&trees, Frame::Bare, 200, false);
+        assert!((1..=3).all(|number| epochs.has_row(&epoch(number))));
     }
 }

@@ -3,7 +3,7 @@
 use super::epochs::{Epochs, unit};
 use super::table::{Frame, Table};
 use super::{Options, View, harmless, log_prefix, summary, words};
-use lockstep_events::event::{Embedding, Event, Progress, RunResult, Started};
+use lockstep_events::event::{Embedding, EpochResult, Event, Progress, RunResult, Started};
 use lockstep_events::{Recorded, Thin};
 use std::io::{self, Write};
 
@@ -38,13 +38,18 @@ impl<W: Write> Plain<W> {
 
     fn started(&mut self, started: &Started) -> io::Result<()> {
         writeln!(self.out, "run {}", started.run)?;
-        let table = Table::for_pairs(&started.config, Frame::Bare, usize::MAX);
-        for line in table.pairs(&started.config) {
+        let (said, defaults) = split_defaults(started, self.options.verbose);
+        let table = Table::for_pairs(&said, Frame::Bare, usize::MAX);
+        for line in table.pairs(&said) {
             writeln!(self.out, "  {line}")?;
+        }
+        if let Some(defaults) = defaults {
+            writeln!(self.out, "  {defaults}")?;
         }
         writeln!(self.out, "{}", scale(started).join(", "))?;
         if started.command.is_empty() {
-            self.epochs = Some(Epochs::new(started, Frame::Bare, WIDTH));
+            let all = self.options.verbose;
+            self.epochs = Some(Epochs::new(started, Frame::Bare, WIDTH, all));
         }
         Ok(())
     }
@@ -66,7 +71,23 @@ impl<W: Write> Plain<W> {
         writeln!(self.out, "embedding: {}", summary::embedding(embedding))
     }
 
+    /// Writes the row of an epoch, and before the first the head of the table.
+    fn row(&mut self, epoch: &EpochResult) -> io::Result<()> {
+        let Some(epochs) = &self.epochs else {
+            return Ok(());
+        };
+        if !std::mem::replace(&mut self.headed, true) {
+            for line in epochs.head(|title| title) {
+                writeln!(self.out, "{line}")?;
+            }
+        }
+        writeln!(self.out, "{}", epochs.row(epoch, |cell| cell))
+    }
+
     fn result(&mut self, result: &RunResult) -> io::Result<()> {
+        if let Some(best) = self.epochs.as_mut().and_then(Epochs::take_best) {
+            self.row(&best)?;
+        }
         writeln!(
             self.out,
             "{}",
@@ -113,13 +134,9 @@ impl<W: Write> Plain<W> {
             }
             Event::Progress(progress) => self.progress(progress)?,
             Event::Epoch(epoch) => {
-                if let Some(epochs) = &self.epochs {
-                    if !std::mem::replace(&mut self.headed, true) {
-                        for line in epochs.head(|title| title) {
-                            writeln!(self.out, "{line}")?;
-                        }
-                    }
-                    writeln!(self.out, "{}", epochs.row(epoch, |cell| cell))?;
+                let epochs = self.epochs.as_mut();
+                if epochs.is_some_and(|epochs| epochs.has_row(epoch)) {
+                    self.row(epoch)?;
                 }
             }
             Event::Reported(reported) => writeln!(self.out, "{}", summary::reported(reported))?,
@@ -145,6 +162,23 @@ impl<W: Write> Plain<W> {
 pub(super) const STOPPING: &str =
     "stopping: finishing what is begun and keeping it; press Ctrl-C again to end at once";
 
+/// The configuration that is worth a line each, and in words how many keys have their defaults, unless `all` are shown.
+pub(super) fn split_defaults(
+    started: &Started,
+    all: bool,
+) -> (Vec<(String, String)>, Option<String>) {
+    let is_said = |(key, value): &&(String, String)| all || !lockstep_job::is_default(key, value);
+    let said: Vec<_> = started.config.iter().filter(is_said).cloned().collect();
+    let defaults = match started.config.len() - said.len() {
+        0 => None,
+        1 => Some("1 more key has its default (-v shows it)".to_owned()),
+        more => Some(format!(
+            "{more} more keys have their defaults (-v shows them)"
+        )),
+    };
+    (said, defaults)
+}
+
 /// How large the run is, piece by piece.
 pub(super) fn scale(started: &Started) -> Vec<String> {
     let link = match started.transport.as_str() {
@@ -152,19 +186,19 @@ pub(super) fn scale(started: &Started) -> Vec<String> {
         "tcp" => " over TCP",
         _ => "",
     };
-    let count = |number: usize| words::count(number as u64);
     if !started.command.is_empty() {
         return vec![words::workers(started)];
     }
+    let samples = words::plural(started.train_samples, "sample");
+    // Trees have neither parameters that are known before, nor steps, nor lanes.
+    if unit(started) == "round" {
+        return vec![samples, format!("{}{link}", words::workers(started))];
+    }
+    let steps = usize::try_from(started.steps_per_epoch).unwrap_or(usize::MAX);
     vec![
-        format!("{} parameters", count(started.parameters)),
-        format!("{} samples", count(started.train_samples)),
-        format!(
-            "{} steps {} {}",
-            words::count(started.steps_per_epoch),
-            if unit(started) == "epoch" { "an" } else { "a" },
-            unit(started)
-        ),
+        words::plural(started.parameters, "parameter"),
+        samples,
+        format!("{} an epoch", words::plural(steps, "step")),
         format!(
             "{} on {}{link}",
             words::plural(started.lanes, "lane"),

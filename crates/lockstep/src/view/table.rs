@@ -189,14 +189,33 @@ pub(crate) fn columns<T: AsRef<str>, R: AsRef<[String]>>(titles: &[T], rows: &[R
 }
 
 /// A whole table whose rows are known, as text: framed on a terminal, bare elsewhere. It has the [columns] of these
-/// titles.
+/// titles, but for those that are empty in every row.
 pub(crate) fn lines_of<T: AsRef<str>, R: AsRef<[String]>>(titles: &[T], rows: &[R]) -> String {
     let frame = match std::io::stdout().is_terminal() {
         true => Frame::Rounded,
         false => Frame::Bare,
     };
-    let table = Table::new(columns(titles, rows), frame);
-    table.filled(rows, |title| style(title).bold().to_string())
+    let (titles, rows) = without_empty(titles, rows);
+    let table = Table::new(columns(&titles, &rows), frame);
+    table.filled(&rows, |title| style(title).bold().to_string())
+}
+
+/// The columns that have something in a row.
+fn without_empty<T: AsRef<str>, R: AsRef<[String]>>(
+    titles: &[T],
+    rows: &[R],
+) -> (Vec<String>, Vec<Vec<String>>) {
+    let is_filled = |at: usize| {
+        let mut cells = rows.iter().filter_map(|row| row.as_ref().get(at));
+        rows.is_empty() || cells.any(|cell| !cell.is_empty())
+    };
+    let filled: Vec<usize> = (0..titles.len()).filter(|at| is_filled(*at)).collect();
+    let pick = |row: &R| {
+        let cells = filled.iter().map(|at| row.as_ref().get(*at).cloned());
+        cells.map(Option::unwrap_or_default).collect()
+    };
+    let titles = filled.iter().map(|at| titles[*at].as_ref().to_owned());
+    (titles.collect(), rows.iter().map(pick).collect())
 }
 
 #[cfg(test)]
@@ -209,6 +228,16 @@ mod tests {
 
     fn cells(cells: &[&str]) -> Vec<String> {
         cells.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_column_that_is_empty_in_every_row_is_left_out() {
+        let rows = [cells(&["a", "", "1"]), cells(&["b", "", ""])];
+        let (titles, rows) = without_empty(&["name", "tags", ">n"], &rows);
+        assert_eq!(titles, ["name", ">n"]);
+        assert_eq!(rows, [["a", "1"], ["b", ""]]);
+        let none: [Vec<String>; 0] = [];
+        assert_eq!(without_empty(&["name", "tags"], &none).0.len(), 2);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::table::Frame;
 use super::{Options, View, config, harmless, log_prefix, summary, words};
 use console::{Term, style};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
-use lockstep_events::event::{Event, Progress, RunResult, Started, Status};
+use lockstep_events::event::{EpochResult, Event, Progress, RunResult, Started, Status};
 use std::io;
 use std::time::Duration;
 
@@ -77,11 +77,12 @@ impl Terminal {
 
     fn begin(&mut self, started: &Started) -> io::Result<()> {
         self.stop_spinning();
-        for line in config::lines(started, self.width) {
+        for line in config::lines(started, self.width, self.options.verbose) {
             self.say(line)?;
         }
         if started.command.is_empty() {
-            self.epochs = Some(Epochs::new(started, Frame::Rounded, self.width));
+            let all = self.options.verbose;
+            self.epochs = Some(Epochs::new(started, Frame::Rounded, self.width, all));
         }
         self.started = Some(started.clone());
         self.spin(format!("starting {}", words::workers(started)));
@@ -150,9 +151,19 @@ impl Terminal {
         }
     }
 
+    fn row(&self, epoch: &EpochResult) -> io::Result<()> {
+        match &self.epochs {
+            Some(epochs) => self.say(epochs.row(epoch, |cell| style(cell).green().to_string())),
+            None => Ok(()),
+        }
+    }
+
     fn result(&mut self, result: &RunResult) -> io::Result<()> {
         self.clear_bars();
         if !self.options.quiet {
+            if let Some(best) = self.epochs.as_mut().and_then(Epochs::take_best) {
+                self.row(&best)?;
+            }
             if let Some(foot) = self.epochs.as_ref().and_then(Epochs::foot)
                 && result.timing.start_to_first_step_s > 0.0
             {
@@ -203,8 +214,9 @@ impl View for Terminal {
             Event::FirstStep { seconds } => self.first_step(*seconds)?,
             Event::Progress(progress) => self.progress(progress),
             Event::Epoch(epoch) => {
-                if let Some(epochs) = &self.epochs {
-                    self.say(epochs.row(epoch, |cell| style(cell).green().to_string()))?;
+                let epochs = self.epochs.as_mut();
+                if epochs.is_some_and(|epochs| epochs.has_row(epoch)) {
+                    self.row(epoch)?;
                 }
             }
             Event::Reported(reported) => {

@@ -113,3 +113,66 @@ fn determinism_is_verified_on_two_numbers_of_workers_and_nothing_is_kept() {
     assert!(ran.stdout.contains("on 2 workers") && ran.stdout.contains("on 1 worker\n"));
     assert!(place.runs().is_empty());
 }
+
+#[test]
+fn latest_and_a_jobs_name_are_runs_for_every_command() {
+    let place = Place::new();
+    let run = |name: &str| {
+        let result = place.train(&["--name", name, "--epochs", "1"]);
+        result["run"].as_str().unwrap().to_owned()
+    };
+    let (first, second) = (run("first"), run("second"));
+    for (given, meant) in [("latest", &second), ("second", &second), ("first", &first)] {
+        for words in [
+            &["runs", "show", given][..],
+            &["runs", "tag", given, "seen"],
+            &["evaluate", given],
+            &["replay", given],
+        ] {
+            let said = place.said(words);
+            assert!(said.contains(meant.as_str()), "{words:?}: {said}");
+        }
+        place.succeeds(&["export", given, "--onnx", "model.onnx"]);
+        place.succeeds(&["predict", given, "--out", "said.csv"]);
+    }
+    let more = place.train(&["--name", "first", "--resume", "first", "--epochs", "2"]);
+    assert_eq!(more["run"], *first);
+    place.refused(&["evaluate", "oldest"], &["oldest"]);
+}
+
+#[test]
+fn a_run_shows_the_keys_that_were_chosen_and_all_of_them_with_v() {
+    let place = Place::new();
+    let said = place.said(&["run", "job.toml", "--epochs", "1"]);
+    for shown in ["model.hidden", "model.dropout", "train.lanes"] {
+        assert!(said.contains(shown), "{shown}: {said}");
+    }
+    assert!(!said.contains("gang.transport"), "{said}");
+    assert!(
+        said.contains("more keys have their defaults (-v shows them)"),
+        "{said}"
+    );
+    let all = place.said(&["run", "job.toml", "--epochs", "1", "-v"]);
+    assert!(
+        all.contains("gang.transport") && !all.contains("defaults"),
+        "{all}"
+    );
+}
+
+#[test]
+fn quiet_commands_print_nothing_but_results() {
+    let place = Place::new();
+    place.train(&["--epochs", "1"]);
+    for words in [
+        &["predict", "latest", "--out", "said.csv", "-q"][..],
+        &["export", "latest", "--onnx", "model.onnx", "--quiet"],
+        &["init", "new.toml", "-q"],
+    ] {
+        assert_eq!(place.said(words), "", "{words:?}");
+    }
+    let said = place.succeeds(&["evaluate", "latest", "-q"]);
+    assert!(
+        said.stdout.contains("accuracy") && said.stderr.is_empty(),
+        "{said:?}"
+    );
+}

@@ -28,6 +28,10 @@ fn what_is_wrong_with_data_and_layers_is_said_as_it_is() {
     refused("data.train='nowhere'", &["nowhere", "does not exist"]);
     fs::create_dir_all(place.path("empty")).unwrap();
     refused("data.train='empty'", &["a folder without pictures"]);
+    fs::create_dir_all(place.path("tables")).unwrap();
+    fs::write(place.path("tables/a.csv"), "a,label\n1,2\n").unwrap();
+    let by_kind = ["a folder of CSV files", "{ csv = \"FOLDER\""];
+    refused("data.train='tables'", &by_kind);
     fs::create_dir_all(place.path("photos/pug")).unwrap();
     fs::write(place.path("photos/pug/1.bmp"), bitmap(9, 9, 0, 0)).unwrap();
     refused(

@@ -16,7 +16,7 @@ fn photos(place: &Place) {
 }
 
 #[test]
-fn each_kind_of_job_that_init_writes_runs() {
+fn each_kind_of_job_that_init_writes_runs_on_two_workers() {
     let place = Place::new();
     let rows = (0..40).map(|row| format!("{},{},{}\n", row % 7, row % 5, row % 2));
     let table = "a,b,label\n".to_owned() + &rows.collect::<String>();
@@ -69,7 +69,8 @@ fn each_kind_of_job_that_init_writes_runs() {
         let file = format!("{kind}.toml");
         let told = place.said(&["init", &file, "--kind", kind]);
         assert!(told.contains(&format!("lockstep run {file}")), "{told}");
-        let args = [&["run", &file, "-q"], &changes[..]].concat();
+        // What a newcomer tries next just works, too: `lanes` is in the file.
+        let args = [&["run", &file, "-q", "--workers", "2"], &changes[..]].concat();
         let mut command = place.command(&args);
         if kind == "trees" {
             command.env("LOCKSTEP_XGBOOST", lockstep_testkit::xgboost_library());

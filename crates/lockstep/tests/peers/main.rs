@@ -11,6 +11,7 @@ mod dashboard;
 mod kube;
 mod models;
 mod onnx;
+mod python;
 mod ray;
 mod scripts;
 mod serve_jobs;

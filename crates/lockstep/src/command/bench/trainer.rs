@@ -40,6 +40,6 @@ impl RunTrainer for EngineTrainer {
     }
 
     fn say(&self, message: &str) {
-        eprintln!("{message}");
+        crate::command::tell(message);
     }
 }

@@ -27,7 +27,7 @@ pub(super) fn run(args: &DataShowArgs) -> anyhow::Result<()> {
         ),
         pictures: None,
     };
-    let mut tell = |message: &str| eprintln!("{message}");
+    let mut tell = |message: &str| crate::command::tell(message);
     let set = Dataset::open_telling(&source, &CacheDir::locate()?, &mut tell)?;
     if let Some(label) = args.label.as_ref().filter(|_| !set.is_labelled()) {
         let table = set.table();

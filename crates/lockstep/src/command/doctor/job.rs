@@ -2,7 +2,7 @@
 
 use super::check::{Check, State};
 use crate::learners;
-use crate::view::{count, plural};
+use crate::view::count;
 use lockstep_base::fs::CacheDir;
 use lockstep_engine::describe;
 use lockstep_job::Job;
@@ -26,7 +26,10 @@ pub(super) fn checks(job: &Job) -> Vec<Check> {
         (false, _) => missing,
         (true, true) => vec![data(job)],
         (true, false) => {
-            let inputs = plural(job.local_inputs().len(), "file or folder");
+            let inputs = match job.local_inputs().len() {
+                1 => "1 file or folder".to_owned(),
+                many => format!("{} files and folders", count(many as u64)),
+            };
             vec![Check::ok("data", format!("{inputs} of the job are there"))]
         }
     }
@@ -42,7 +45,7 @@ fn data(job: &Job) -> Check {
                 "the pictures are looked at when they are embedded",
             ));
         }
-        let mut tell = |message: &str| eprintln!("{message}");
+        let mut tell = |message: &str| crate::command::tell(message);
         let plan = learner.prepare(None, &CacheDir::locate()?, &mut tell)?;
         let facts = plan.facts();
         Ok(Check::ok(

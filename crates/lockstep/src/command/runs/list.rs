@@ -36,7 +36,8 @@ pub(super) fn run(args: &ListArgs) -> anyhow::Result<()> {
         true => Keys::All,
         false => {
             let subjects = columns.iter().map(|shown| &shown.subject).chain(&sort);
-            Keys::Some(subjects.flat_map(Subject::keys).cloned().collect())
+            let asked = subjects.flat_map(Subject::keys).cloned();
+            Keys::Some(asked.chain([row::ROUNDS.to_owned()]).collect())
         }
     };
     let mut runs = store.choose(args.filter.as_deref(), &names, keys)?;
@@ -132,7 +133,12 @@ pub(super) fn table(runs: &[Run], columns: &[Shown], now: f64) -> String {
     }
     titles.extend(["status", "started", ">took"].map(str::to_owned));
     if has_epochs {
-        titles.push(">epochs".to_owned());
+        let trees = runs.iter().filter(|run| row::unit(run) == "round").count();
+        titles.push(match trees {
+            0 => ">epochs".to_owned(),
+            all if all == runs.len() => ">rounds".to_owned(),
+            _ => ">epochs or rounds".to_owned(),
+        });
     }
     titles.extend(columns.iter().map(|shown| match &shown.subject {
         Subject::Tag(_) | Subject::Field(Field::Error | Field::Note | Field::RunName) => {

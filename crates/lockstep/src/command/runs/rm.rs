@@ -3,7 +3,7 @@
 use super::row;
 use super::store::Store;
 use crate::args::RmArgs;
-use crate::command::{check_terminal, confirmed, print};
+use crate::command::{check_terminal, confirmed, print, tell};
 use crate::view::{bytes, lines_of, plural};
 use anyhow::{Context, bail};
 use lockstep_index::keep::{self, Rules};
@@ -21,7 +21,7 @@ pub(super) fn run(args: &RmArgs) -> anyhow::Result<ExitCode> {
         bail!("{}", kept.join("\n"));
     }
     for why in &kept {
-        eprintln!("note: {why}");
+        tell(format_args!("note: {why}"));
     }
     if runs.is_empty() {
         print("nothing to remove\n")?;
@@ -34,7 +34,7 @@ pub(super) fn run(args: &RmArgs) -> anyhow::Result<ExitCode> {
     let size: u64 = runs.iter().map(|run| run.bytes).sum();
     for run in &runs {
         let folder = store.run(&run.name)?;
-        let removed = folder.remove(&mut |message| eprintln!("{message}"));
+        let removed = folder.remove(&mut |message| tell(message));
         removed.with_context(|| format!("cannot remove {}", run.name))?;
     }
     let names: Vec<String> = runs.iter().map(|run| run.name.clone()).collect();

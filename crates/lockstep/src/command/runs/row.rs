@@ -54,6 +54,17 @@ pub(in crate::command) fn state(state: State) -> String {
     word.to_string()
 }
 
+/// The key of runs that grow trees, which have rounds where others have epochs.
+pub(super) const ROUNDS: &str = "model.rounds";
+
+/// What a run counts. Its parameters must have been asked for.
+pub(super) fn unit(run: &Run) -> &'static str {
+    match run.params.contains_key(ROUNDS) {
+        true => "round",
+        false => "epoch",
+    }
+}
+
 /// How many epochs are trained, of how many.
 pub(super) fn epochs(run: &Run) -> String {
     match (run.epochs_done, run.epochs) {

@@ -127,17 +127,19 @@ fn summary(run: &Run, place: &str, now: f64) -> Vec<(String, String)> {
     add("started", run.started.map(time).unwrap_or_default());
     add("ended", run.ended.map(time).unwrap_or_default());
     add("took", run.duration(now).map(seconds).unwrap_or_default());
-    add("epochs", row::epochs(run));
+    let unit = row::unit(run);
+    add(&format!("{unit}s"), row::epochs(run));
     add(
         "steps",
-        if run.step > 0 {
+        // A round of trees is one step.
+        if run.step > 0 && unit == "epoch" {
             count(run.step)
         } else {
             String::new()
         },
     );
     add(
-        "best epoch",
+        &format!("best {unit}"),
         run.best_epoch
             .map(|epoch| epoch.to_string())
             .unwrap_or_default(),

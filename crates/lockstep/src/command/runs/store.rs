@@ -74,7 +74,7 @@ impl Store {
         let mut index = Index::open(&place, cache.as_ref())?;
         let refreshed = index.ask(Index::refresh_all)?;
         for note in index.notes() {
-            eprintln!("note: {note}");
+            crate::command::tell(format_args!("note: {note}"));
         }
         let unreadable = &refreshed.unreadable;
         for (name, why) in unreadable.iter().take(NAMED) {
@@ -141,12 +141,18 @@ impl Store {
         Ok(runs)
     }
 
-    /// The name of a run that is given by it, by what its client calls it, by a part that no other has, or by its folder.
+    /// The name of a run that is given by it, by `latest` or its job's name if it is the newest, by what its client calls it,
+    /// by a part that no other has, or by its folder.
     pub(in crate::command) fn find(&mut self, given: &str) -> anyhow::Result<String> {
         let runs = self.ask(|index| index.runs(&Keys::Some(Vec::new())))?;
         let folder = Path::new(given.trim_end_matches('/')).file_name();
         let last = folder.and_then(|name| name.to_str()).unwrap_or(given);
         let names: Vec<&str> = runs.iter().map(|run| run.name.as_str()).collect();
+        if !names.contains(&last)
+            && let Some(newest) = RunDir::newest_called(&self.place, last)?
+        {
+            return Ok(newest.name);
+        }
         if let Some(name) = pick(last, names.iter().copied())? {
             return Ok(name.to_owned());
         }

@@ -15,6 +15,8 @@ use std::path::Path;
 /// Trains trials with the engine, or as Jobs of Kubernetes.
 pub(super) struct TrialTrainer<'a> {
     pub(super) args: &'a TuneArgs,
+    /// What the job counts: epochs, or rounds.
+    pub(super) unit: &'static str,
     pub(super) stop: StopFlag,
     /// The cluster that trains them, unless the engine does.
     pub(super) kube: Option<KubeTrials<'a>>,
@@ -71,7 +73,7 @@ impl Trainer for TrialTrainer<'_> {
     }
 
     fn done(&self, trial: &Trial) {
-        tell(self.args, trial);
+        tell(self.args, self.unit, trial);
     }
 
     fn is_stopped(&self) -> bool {
