@@ -42,6 +42,7 @@ mod prefetch;
 mod scale;
 mod source;
 mod stamp;
+mod suspects;
 mod sweep;
 mod table;
 mod target;
@@ -60,11 +61,12 @@ pub use frame::{DecodedFrame, Frame, FrameBatch, FramePart, FrameSource, StoredC
 pub use gather::{Normalisation, Normaliser};
 pub use in_memory::SampleValues;
 pub use lockstep_table::{
-    Cell, ColumnKind, ColumnNames, ColumnType, FrameCell, FrameElement, InputColumn, LeftOut,
-    RowReader, TableError, TableFormat, TimeForm,
+    Cell, CellForm, ColumnKind, ColumnNames, ColumnType, CsvFormat, FrameCell, FrameElement,
+    InputColumn, LeftOut, RowReader, TableError, TableFormat, TextEncoding, TimeForm, WholeNumbers,
 };
 pub use order::{EpochOrder, lane_rows, split, stratified_split};
 pub use picture_changes::PictureChanges;
 pub use pictures::Pictures;
 pub use source::{Source, TableSource, labels_beside};
+pub use suspects::{Suspect, Suspicion, suspects};
 pub use target::{TargetKind, TargetScale};

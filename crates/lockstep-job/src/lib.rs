@@ -68,8 +68,8 @@ mod xgboost_names;
 pub use bytes::Bytes;
 pub use checkpoint::{Every, JobCheckpoint, Measure, NotEvery};
 pub use data::{
-    Data, DataRef, Features, JobAugment, JobColumnType, JobColumns, JobFilter, JobNormalise,
-    JobTransform, Label, Location, Split, Validation,
+    Data, DataRef, Features, JobAugment, JobColumnType, JobColumns, JobCsv, JobEncoding, JobFilter,
+    JobNormalise, JobTransform, Label, Location, Split, Validation,
 };
 pub use diagnostic::{Diagnostic, printable};
 pub use embed::Embed;
