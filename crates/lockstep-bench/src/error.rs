@@ -107,11 +107,6 @@ pub enum MeasureError {
         /// What it has.
         kind: String,
     },
-    /// Columns whose values become learned vectors.
-    #[error(
-        "--against: peers know no learned vectors of categories; leave the type \"embedding\" of columns out"
-    )]
-    LearnedVectors,
     /// There is no Python.
     #[error("--against needs python3 with venv and pip")]
     NoPython(#[source] io::Error),

@@ -4,7 +4,7 @@ use crate::{MeasureError, Measured, Peer, PeerAnswer, RunTrainer, Setting};
 use lockstep_base::calendar;
 use lockstep_base::fs::CacheDir;
 use lockstep_data::{Dataset, Normaliser, TargetKind};
-use lockstep_job::{Data, DataRef, Job, JobColumnType, JobOptimizer, JobSchedule, NetworkJob};
+use lockstep_job::{Data, Job, JobColumnType, JobOptimizer, JobSchedule, NetworkJob};
 use lockstep_resolve::{NetworkPlan, ResolvedJob};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Value, json};
@@ -39,10 +39,7 @@ pub(crate) struct Peers {
 fn unknown_to_peers(data: &Data, network: &NetworkJob) -> Option<&'static str> {
     let learner = &network.train.learner;
     let schedule = &learner.schedule;
-    let columns = match &data.train {
-        DataRef::Csv { columns, .. } | DataRef::Parquet { columns, .. } => Some(columns),
-        _ => None,
-    };
+    let columns = data.train.columns();
     let is_embedding = |word: &JobColumnType| *word == JobColumnType::Embedding;
     let unknown = [
         (learner.class_weights.is_some(), "train.class_weights"),
@@ -109,9 +106,6 @@ impl Peers {
         let (rows, _) = train.split(settings.val_share, settings.stratify, settings.seed);
         let normaliser = settings.normaliser(&train, &rows)?;
         let shape = match normaliser.encoding() {
-            Some(encoding) if !encoding.embedded.is_empty() => {
-                return Err(MeasureError::LearnedVectors);
-            }
             Some(encoding) => [encoding.width(), 1, 1],
             None => train.shape(),
         };

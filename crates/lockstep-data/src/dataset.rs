@@ -525,7 +525,7 @@ impl Dataset {
 mod tests {
     use super::*;
     use crate::testing::{Folder, gzipped, idx_bytes};
-    use crate::{TableFormat, TableSource};
+    use crate::{CsvFormat, TableFormat, TableSource};
 
     #[test]
     fn classes_are_counted_from_the_labels_unless_they_are_named() {
@@ -581,7 +581,7 @@ mod tests {
         let csv = |text: &str| {
             Source::Table(TableSource {
                 place: crate::testing::place(&folder.file(text.as_bytes())),
-                format: TableFormat::Csv { delimiter: b',' },
+                format: TableFormat::Csv(CsvFormat::default()),
                 columns: crate::ColumnNames::default(),
                 target: None,
                 memory: 1 << 20,

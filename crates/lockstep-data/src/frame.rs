@@ -181,12 +181,13 @@ fn gone(set: &str, path: &Path) -> DataError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::CsvFormat;
     use crate::testing::{Folder, place};
 
     fn csv(folder: &Folder, text: &str) -> FrameSource {
         FrameSource {
             place: place(&folder.file(text.as_bytes())),
-            format: TableFormat::Csv { delimiter: b',' },
+            format: TableFormat::Csv(CsvFormat::default()),
             memory: 1 << 20,
         }
     }

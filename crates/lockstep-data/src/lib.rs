@@ -45,6 +45,7 @@ mod scale;
 mod source;
 mod split;
 mod stamp;
+mod suspects;
 mod sweep;
 mod table;
 mod target;
@@ -64,8 +65,8 @@ pub use gather::{Normalisation, Normaliser};
 pub use in_memory::SampleValues;
 pub use leaks::leak_note;
 pub use lockstep_table::{
-    Cell, ColumnKind, ColumnNames, ColumnType, FrameCell, FrameElement, InputColumn, LeftOut,
-    RowReader, TableError, TableFormat, TimeForm,
+    Cell, CellForm, ColumnKind, ColumnNames, ColumnType, CsvFormat, FrameCell, FrameElement,
+    InputColumn, LeftOut, RowReader, TableError, TableFormat, TextEncoding, TimeForm, WholeNumbers,
 };
 pub use order::{EpochOrder, lane_rows, split, stratified_split};
 pub use part::PartSource;
@@ -73,4 +74,5 @@ pub use picture_changes::PictureChanges;
 pub use pictures::Pictures;
 pub use source::{Source, TableSource, labels_beside};
 pub use split::{Fold, SplitBy, SplitPart, SplitRule};
+pub use suspects::{Suspect, Suspicion, suspects};
 pub use target::{TargetKind, TargetScale};

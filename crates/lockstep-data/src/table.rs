@@ -1,4 +1,4 @@
-//! A set as a table: Parquet or CSV, one sample a row.
+//! A set as a table, one sample a row.
 //!
 //! A sample is a vector: one pixel of as many channels as it has numbers, which is what layers that take
 //! vectors expect. The table is streamed, so it may be larger than memory; only its decoded form, which
@@ -119,8 +119,8 @@ impl TableSet {
         let each = columns.features.iter().zip(&columns.kinds);
         let column = |(name, kind): (&String, _)| {
             TableColumn::new(InputColumn {
-                name: name.clone(),
-                kind: Clone::clone(kind),
+                form: columns.form.clone(),
+                ..InputColumn::new(name, Clone::clone(kind))
             })
         };
         schema.columns = each.map(column).collect();
@@ -129,7 +129,9 @@ impl TableSet {
 
     /// Whether this is a table of vectors, where one of these columns is expected.
     fn holds_vectors(&self, expected: &[String]) -> Result<bool, DataError> {
-        let (TableFormat::Parquet, Some(first)) = (self.source.format, self.files.first()) else {
+        let (TableFormat::Parquet | TableFormat::Arrow, Some(first)) =
+            (self.source.format, self.files.first())
+        else {
             return Ok(false);
         };
         let names = column_names(first, self.source.format, self.source.memory)?;
@@ -170,7 +172,9 @@ impl Recipe for TableSet {
     fn reader(&self) -> &'static str {
         match self.source.format {
             TableFormat::Parquet => "parquet",
-            TableFormat::Csv { .. } => "csv",
+            TableFormat::Arrow => "arrow",
+            TableFormat::Csv(_) => "csv",
+            TableFormat::JsonLines => "jsonl",
         }
     }
 
@@ -254,7 +258,7 @@ impl Recipe for TableSet {
 mod tests {
     use super::*;
     use crate::testing::{Folder, place};
-    use crate::{Dataset, Normaliser, Source};
+    use crate::{CsvFormat, Dataset, Normaliser, Source};
     use lockstep_table::{EmbeddingPart, write_part};
     use std::fs;
     use std::path::PathBuf;
@@ -275,7 +279,7 @@ mod tests {
     fn csv(path: &Path) -> Source {
         Source::Table(TableSource {
             place: place(path),
-            format: TableFormat::Csv { delimiter: b',' },
+            format: TableFormat::Csv(CsvFormat::default()),
             columns: ColumnNames::default(),
             target: None,
             memory: 1 << 20,
@@ -365,7 +369,7 @@ mod tests {
             };
             let source = Source::Table(TableSource {
                 place: place.clone(),
-                format: TableFormat::Csv { delimiter: b',' },
+                format: TableFormat::Csv(CsvFormat::default()),
                 columns,
                 target: None,
                 memory: 1 << 20,

@@ -1,6 +1,6 @@
 //! Files for tests.
 
-use crate::{ColumnNames, DataError, Dataset, Source, TableFormat, TableSource};
+use crate::{ColumnNames, CsvFormat, DataError, Dataset, Source, TableFormat, TableSource};
 use flate2::{Compression, write::GzEncoder};
 use lockstep_base::fs::CacheDir;
 use lockstep_place::{Access, Place};
@@ -91,7 +91,7 @@ pub(crate) fn vectors(numbers: &[f32], width: usize) -> (Folder, Dataset) {
     let file = folder.file(text.as_bytes());
     let source = Source::Table(TableSource {
         place: place(&file),
-        format: TableFormat::Csv { delimiter: b',' },
+        format: TableFormat::Csv(CsvFormat::default()),
         columns: ColumnNames::default(),
         target: None,
         memory: 1 << 20,

@@ -132,7 +132,9 @@ fn local_paths(set: &DataRef) -> Vec<PathBuf> {
         DataRef::CifarFolder { folder, .. } => vec![folder.clone()],
         DataRef::CifarFiles { files } => files.clone(),
         DataRef::Pictures { folder } => local(folder),
-        DataRef::Parquet { files, .. } => local(files),
+        DataRef::Parquet { files, .. }
+        | DataRef::Arrow { files, .. }
+        | DataRef::JsonLines { files, .. } => local(files),
         DataRef::Csv { file, .. } => local(file),
     }
 }

@@ -69,8 +69,8 @@ mod xgboost_names;
 pub use bytes::Bytes;
 pub use checkpoint::{Every, JobCheckpoint, Measure, NotEvery};
 pub use data::{
-    Data, DataRef, Features, JobAugment, JobColumnType, JobColumns, JobFilter, JobNormalise,
-    JobSplit, JobTransform, Label, Location, Split, Validation,
+    Data, DataRef, Features, JobAugment, JobColumnType, JobColumns, JobCsv, JobEncoding, JobFilter,
+    JobNormalise, JobSplit, JobTransform, Label, Location, Split, Validation,
 };
 pub use defaults::is_default;
 pub use diagnostic::{Diagnostic, printable};

@@ -56,10 +56,7 @@ mod tests {
     use lockstep_data::TimeForm;
 
     fn column(name: &str, kind: ColumnKind) -> InputColumn {
-        InputColumn {
-            name: name.to_owned(),
-            kind,
-        }
+        InputColumn::new(name, kind)
     }
 
     #[test]

@@ -4,7 +4,7 @@ use crate::ResolveError;
 use crate::embedding::image_normalise;
 use crate::sources::image_transform;
 use lockstep_image::{Normalise, Transform};
-use lockstep_job::{DataRef, Job, JobError, Override};
+use lockstep_job::{Job, JobError, Override};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -42,12 +42,8 @@ impl ModelInput {
             _ => ResolveError::TreesModel,
         })?;
         let data = job.data.as_ref();
-        let features = data.and_then(|data| match &data.train {
-            DataRef::Csv { columns, .. } | DataRef::Parquet { columns, .. } => {
-                columns.features.as_ref()
-            }
-            _ => None,
-        });
+        let columns = data.and_then(|data| data.train.columns());
+        let features = columns.and_then(|columns| columns.features.as_ref());
         Ok(Self {
             transform: data.and_then(image_transform),
             encoder: network.embed.as_ref().map(|embed| InputEncoder {

@@ -6,13 +6,13 @@ use crate::training::target_kind;
 use crate::trees::target as trees_target;
 use crate::{EmbedPlan, ResolveError, data_of};
 use lockstep_data::{
-    CifarSplit, ColumnType, FrameSource, Pictures, Source, SplitPart, SplitRule, TableFormat,
-    TableSource, TargetKind,
+    CellForm, CifarSplit, ColumnType, CsvFormat, FrameSource, Pictures, Source, SplitPart,
+    SplitRule, TableFormat, TableSource, TargetKind, TextEncoding,
 };
 use lockstep_image::{Filter, Limits, Transform, names_a_picture};
 use lockstep_job::{
-    Data, DataRef, Features, Job, JobColumnType, JobColumns, JobFilter, Label, Location,
-    NetworkJob, Split, Storage, TreesJob,
+    Data, DataRef, Features, Job, JobColumnType, JobColumns, JobCsv, JobEncoding, JobFilter, Label,
+    Location, NetworkJob, Split, Storage, TreesJob,
 };
 use serde::{Deserialize, Serialize};
 use std::ffi::OsStr;
@@ -187,7 +187,10 @@ pub(crate) fn of_reference(
             files: files.clone(),
         },
         DataRef::Pictures { folder } => pictures((data, storage), folder)?,
-        DataRef::Parquet { .. } | DataRef::Csv { .. } => {
+        DataRef::Parquet { .. }
+        | DataRef::Arrow { .. }
+        | DataRef::JsonLines { .. }
+        | DataRef::Csv { .. } => {
             let (location, format, columns) = table_of(reference).expect("it is a table");
             table((data, storage), location, format, columns, target)?
         }
@@ -198,16 +201,28 @@ pub(crate) fn of_reference(
 fn table_of(reference: &DataRef) -> Option<(&Location, TableFormat, &JobColumns)> {
     match reference {
         DataRef::Parquet { files, columns } => Some((files, TableFormat::Parquet, columns)),
+        DataRef::Arrow { files, columns } => Some((files, TableFormat::Arrow, columns)),
+        DataRef::JsonLines { files, columns } => Some((files, TableFormat::JsonLines, columns)),
         DataRef::Csv {
             file,
             columns,
-            delimiter,
-        } => {
-            // The job file allows ASCII alone.
-            let delimiter = *delimiter as u8;
-            Some((file, TableFormat::Csv { delimiter }, columns))
-        }
+            written,
+        } => Some((file, TableFormat::Csv(csv_format(*written)), columns)),
         _ => None,
+    }
+}
+
+fn csv_format(written: JobCsv) -> CsvFormat {
+    // The job file allows ASCII alone.
+    let byte = |sign: Option<char>| sign.map(|sign| sign as u8);
+    CsvFormat {
+        delimiter: byte(written.delimiter),
+        comment: byte(written.comment),
+        encoding: written.encoding.map(|encoding| match encoding {
+            JobEncoding::Utf8 => TextEncoding::Utf8,
+            JobEncoding::Latin1 => TextEncoding::Latin1,
+            JobEncoding::Utf16 => TextEncoding::Utf16,
+        }),
     }
 }
 
@@ -259,6 +274,8 @@ fn table_in(folder: &Path, levels: u32) -> Option<&'static str> {
         match () {
             () if name.ends_with(".csv") || name.ends_with(".csv.gz") => Some("csv"),
             () if name.ends_with(".parquet") => Some("parquet"),
+            () if name.ends_with(".arrow") || name.ends_with(".feather") => Some("arrow"),
+            () if name.ends_with(".jsonl") || name.ends_with(".ndjson") => Some("jsonl"),
             () if levels > 1 && entry.path().is_dir() => table_in(&entry.path(), levels - 1),
             () => None,
         }
@@ -293,7 +310,15 @@ fn of_columns(columns: &JobColumns) -> lockstep_table::ColumnNames {
             .map(|(name, word)| (name.clone(), column_type(*word)))
             .collect(),
         drop: columns.drop.clone(),
-        decimal_comma: columns.decimal == ',',
+        form: CellForm {
+            na: columns
+                .na
+                .iter()
+                .map(|word| word.trim().to_owned())
+                .collect(),
+            decimal_comma: columns.decimal == ',',
+            thousands: columns.thousands,
+        },
         ..lockstep_table::ColumnNames::default()
     }
 }

@@ -162,10 +162,8 @@ impl TrainingSettings {
 
 /// The columns of a table for whose values vectors are learned.
 fn embedded(train: &DataRef) -> Vec<String> {
-    let (DataRef::Csv { columns, .. } | DataRef::Parquet { columns, .. }) = train else {
-        return Vec::new();
-    };
-    let embedded = columns.types.iter();
+    let columns = train.columns();
+    let embedded = columns.into_iter().flat_map(|columns| &columns.types);
     let embedded = embedded.filter(|(_, word)| **word == JobColumnType::Embedding);
     embedded.map(|(name, _)| name.clone()).collect()
 }

@@ -4,13 +4,20 @@ use crate::Refusal;
 use crate::content::Content;
 use crate::json::{Json, MOST_VALUES};
 use csv::ReaderBuilder;
+use lockstep_data::CsvFormat;
 
-/// Reads a table whose values are between commas.
+/// The most bytes that are looked at to find what stands between values.
+const HEAD: usize = 64 << 10;
+
+/// Reads a table, whose values are between commas, or what else is found by looking, as in files.
 ///
 /// # Errors
 /// When a line has another number of values than the first, or is no UTF-8 text.
 pub(crate) fn read(body: &[u8]) -> Result<Content, Refusal> {
-    let mut reader = ReaderBuilder::new().from_reader(body);
+    let head = String::from_utf8_lossy(&body[..body.len().min(HEAD)]);
+    let mut reader = ReaderBuilder::new()
+        .delimiter(CsvFormat::default().delimiter(&head))
+        .from_reader(body);
     let wrong = |error: csv::Error| {
         let line = error.position().map_or(1, csv::Position::line);
         Refusal::bad(match error.kind() {
@@ -59,6 +66,11 @@ mod tests {
             Json::List(vec![text(""), text("2")]),
         ];
         assert_eq!(rows, expected);
+        let Content::Table { columns, rows } = read(b"a;b\n1,5;x\n").unwrap() else {
+            panic!("a table")
+        };
+        assert_eq!(columns, ["a", "b"]);
+        assert_eq!(rows, [Json::List(vec![text("1,5"), text("x")])]);
     }
 
     #[test]

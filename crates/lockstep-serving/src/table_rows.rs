@@ -230,10 +230,7 @@ mod tests {
         let values = vec!["east".to_owned(), "west".to_owned()];
         let columns = [
             InputColumn::number("price"),
-            InputColumn {
-                name: "region".to_owned(),
-                kind: ColumnKind::Category { values },
-            },
+            InputColumn::new("region", ColumnKind::Category { values }),
         ];
         RowReader::new(&columns, true)
     }

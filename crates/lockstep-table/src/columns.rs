@@ -1,5 +1,6 @@
 //! Which columns of a table make a sample.
 
+use crate::CellForm;
 use crate::kind::{ColumnKind, ColumnType, LeftOut};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -24,9 +25,9 @@ pub struct ColumnNames {
     /// Columns that are not part of the input where none is named.
     #[serde(default)]
     pub drop: Vec<String>,
-    /// Whether numbers in a CSV file have a comma in place of a decimal point.
+    /// How cells of text are written.
     #[serde(default)]
-    pub decimal_comma: bool,
+    pub form: CellForm,
     /// The class: text, numbers or booleans. Read as text.
     pub label: Option<String>,
     /// What is to be predicted instead of a class: numbers, or booleans, which are 0 and 1.

@@ -1,36 +1,24 @@
-//! One CSV file, read batch by batch.
+//! One file of text, CSV or JSON lines, read batch by batch.
 //!
-//! The first line names the columns. A line has as many values as that one; what stands between quotes
-//! may hold delimiters and line breaks. Numbers are written as people and programs write them: `1`, `-0.5`,
-//! `1e-3`, with spaces around them or without.
+//! The first line of a CSV file names the columns. A line has as many values as that one; what stands between quotes
+//! may hold delimiters and line breaks. Numbers are written as people and programs write them
+//! ([`CellForm`](crate::CellForm)), with spaces around them or without.
 
 use crate::cells::no_weight;
 use crate::columns::shown;
 use crate::files::TableFile;
-use crate::input::{Input, InputReader};
-use crate::kind::{self, CellReader, ColumnType, Read as ReadCell, is_gap, no_gap};
+use crate::kind::{CellReader, ColumnType, Read as ReadCell, no_gap};
+use crate::lines::{LineFormat, Lines};
 use crate::reader::{MOST_ROWS, RowBatch};
-use crate::{ColumnNames, TableError};
-use csv::{ErrorKind, StringRecord};
-use flate2::read::MultiGzDecoder;
-use lockstep_place::PlaceError;
-use std::io::{self, Read};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use crate::{CellForm, ColumnNames, TableError};
+use csv::StringRecord;
 
-/// No line may be longer than this, whatever the memory: it would be a quote that is never closed.
-const LONGEST_LINE: u64 = 64 << 20;
-/// Bytes that a cell takes, even an empty one: its end, its column's name, and its number.
-const CELL: u64 = 64;
-/// Bytes that are read at once.
-const BUFFER: usize = 64 << 10;
-
-/// An open CSV file.
+/// An open file of text.
 #[derive(Debug)]
 pub(crate) struct CsvFile {
     name: String,
     columns: ColumnNames,
-    lines: Begun,
+    lines: Lines,
     features: Vec<usize>,
     readers: Vec<CellReader>,
     label: Option<usize>,
@@ -47,16 +35,15 @@ impl CsvFile {
     /// Opens `file` and finds the columns in its first line.
     pub(crate) fn open(
         file: &TableFile,
-        delimiter: u8,
+        format: LineFormat,
         columns: &ColumnNames,
         memory: u64,
     ) -> Result<CsvFile, TableError> {
         let name = file.place.to_string();
-        let lines = Begun::open(file, delimiter, memory)?;
+        let lines = Lines::open(file, format, memory)?;
         let header = &lines.header;
         let mut columns = columns.clone();
-        let names: Vec<String> = header.iter().map(|name| name.trim().into()).collect();
-        columns.features = columns.choose(&names).0;
+        columns.features = columns.choose(&lines.names()).0;
         if columns.features.is_empty() {
             let reason = "no column is left for the numbers of a sample";
             return Err(TableError::columns(&name, reason));
@@ -107,7 +94,7 @@ impl CsvFile {
         };
         let mut bytes = 0;
         while batch.rows < MOST_ROWS && bytes < self.memory {
-            if !self.lines.next(&self.name, &mut self.record)? {
+            if !self.lines.next(&mut self.record)? {
                 break;
             }
             let columns = self.columns.features.iter().zip(&self.readers);
@@ -123,12 +110,12 @@ impl CsvFile {
             }
             for (&at, column) in self.numbers.iter().zip(&self.columns.numbers) {
                 let cell = self.record[at].trim();
-                let number = target(cell, self.columns.decimal_comma)
-                    .map_err(|found| self.wrong(column, found))?;
+                let number =
+                    target(cell, &self.columns.form).map_err(|found| self.wrong(column, found))?;
                 batch.numbers.push(number);
             }
             if let (Some(at), Some(column)) = (self.weight, &self.columns.weight) {
-                let number = target(self.record[at].trim(), self.columns.decimal_comma);
+                let number = target(self.record[at].trim(), &self.columns.form);
                 let number = number.and_then(|number| match no_weight(number) {
                     Some(found) => Err(found),
                     None => Ok(number),
@@ -175,89 +162,10 @@ impl CsvFile {
 /// The names of all columns of `file`, in their order.
 pub(crate) fn column_names(
     file: &TableFile,
-    delimiter: u8,
+    format: LineFormat,
     memory: u64,
 ) -> Result<Vec<String>, TableError> {
-    let begun = Begun::open(file, delimiter, memory)?;
-    let names = begun.header.iter().map(|name| name.trim().to_owned());
-    Ok(names.collect())
-}
-
-/// A file of which the first line was read. `left` are bytes that may still be read for the current line.
-#[derive(Debug)]
-pub(crate) struct Begun {
-    reader: csv::Reader<Metered>,
-    pub(crate) header: StringRecord,
-    left: Arc<AtomicU64>,
-    longest: u64,
-    /// What the file's folders say of every line, for columns that the file does not have itself.
-    partitions: Vec<String>,
-}
-
-impl Begun {
-    pub(crate) fn open(file: &TableFile, delimiter: u8, memory: u64) -> Result<Begun, TableError> {
-        let name = file.place.to_string();
-        let longest = (memory / CELL).clamp(BUFFER as u64, LONGEST_LINE);
-        let left = Arc::new(AtomicU64::new(longest + BUFFER as u64));
-        let input = Input::open(file, 0, memory / 4)?;
-        let input = input.reader(0);
-        let metered = Metered {
-            input: match name.to_lowercase().ends_with(".gz") {
-                true => LineInput::Gzipped(Box::new(MultiGzDecoder::new(input))),
-                false => LineInput::Plain(input),
-            },
-            left: Arc::clone(&left),
-        };
-        let mut reader = csv::ReaderBuilder::new()
-            .delimiter(delimiter)
-            .buffer_capacity(BUFFER)
-            .from_reader(metered);
-        let header = reader.headers();
-        let mut header = header
-            .map_err(|error| failed(&name, longest, error))?
-            .clone();
-        if header.is_empty() {
-            return Err(TableError::Line {
-                file: name,
-                line: 1,
-                reason: "the file is empty; its first line must name the columns".to_owned(),
-            });
-        }
-        let mut partitions = Vec::new();
-        for (column, value) in &file.partitions {
-            if header.iter().all(|name| name.trim() != column) {
-                header.push_field(column);
-                partitions.push(value.clone());
-            }
-        }
-        Ok(Begun {
-            reader,
-            header,
-            left,
-            longest,
-            partitions,
-        })
-    }
-}
-
-impl Begun {
-    /// Reads the next line into `record`; whether there was one.
-    pub(crate) fn next(
-        &mut self,
-        name: &str,
-        record: &mut StringRecord,
-    ) -> Result<bool, TableError> {
-        self.left
-            .store(self.longest + BUFFER as u64, Ordering::Relaxed);
-        let more = self.reader.read_record(record);
-        let more = more.map_err(|error| failed(name, self.longest, error))?;
-        if more {
-            self.partitions
-                .iter()
-                .for_each(|value| record.push_field(value));
-        }
-        Ok(more)
-    }
+    Ok(Lines::open(file, format, memory)?.names())
 }
 
 /// A cell of the column of labels as the name of a class, which may be a number to predict; or what is wrong with it.
@@ -265,28 +173,27 @@ fn label_text(cell: &str, column: &str, columns: &ColumnNames) -> Result<String,
     let is_value = columns.types.get(column) == Some(&ColumnType::Category);
     match cell {
         "" => Err("is empty; every sample needs one".to_owned()),
-        _ if is_gap(cell) && !is_value => Err(format!(
+        _ if columns.form.is_gap(cell) && !is_value => Err(format!(
             "holds `{}`, which stands for a gap, and every sample needs a label; if it is a class of this name, say \
              `types = {{ {} = \"category\" }}`",
             shown(cell),
             shown(column)
         )),
         _ => {
-            let number = Some(cell).filter(|_| columns.decimal_comma && !is_value);
-            let number = number.and_then(kind::with_point);
-            let number = number.filter(|text| text.parse::<f64>().is_ok());
+            let number = Some(cell).filter(|_| !is_value);
+            let number = number.and_then(|cell| columns.form.plain(cell));
             Ok(number.unwrap_or_else(|| cell.to_owned()))
         }
     }
 }
 
 /// A cell as a number to predict; `true` and `false` are 1 and 0.
-fn target(cell: &str, comma: bool) -> Result<f32, String> {
+fn target(cell: &str, form: &CellForm) -> Result<f32, String> {
     match cell {
         _ if cell.eq_ignore_ascii_case("true") => Ok(1.0),
         _ if cell.eq_ignore_ascii_case("false") => Ok(0.0),
-        _ if is_gap(cell) => Err(no_gap(cell)),
-        _ => kind::number(cell, comma),
+        _ if form.is_gap(cell) => Err(no_gap(cell)),
+        _ => form.number(cell),
     }
 }
 
@@ -306,82 +213,10 @@ pub(crate) fn find(file: &str, header: &StringRecord, column: &str) -> Result<us
     Ok(at)
 }
 
-/// What the failure of a line says.
-fn failed(file: &str, longest: u64, error: csv::Error) -> TableError {
-    let line = error.position().map_or(1, csv::Position::line);
-    let file = file.to_owned();
-    let reason = match error.into_kind() {
-        ErrorKind::Io(error) => {
-            let too_long = error.kind() == io::ErrorKind::FileTooLarge;
-            match error
-                .into_inner()
-                .map(|source| source.downcast::<PlaceError>())
-            {
-                Some(Ok(error)) => return TableError::Place(*error),
-                _ if too_long => {
-                    let reason = format!(
-                        "a line goes on for more than {longest} bytes; is a quote left open? If not, \
-                         allow more with data.memory"
-                    );
-                    return TableError::Damaged { file, reason };
-                }
-                Some(Err(source)) => return TableError::damaged(&file, source.to_string()),
-                None => "the file could not be read".to_owned(),
-            }
-        }
-        ErrorKind::UnequalLengths {
-            expected_len, len, ..
-        } => {
-            format!("it has {len} values, where the first line names {expected_len} columns")
-        }
-        ErrorKind::Utf8 { err, .. } => {
-            format!("value {} is not UTF-8 text", err.field() + 1)
-        }
-        kind => format!("{kind:?}"),
-    };
-    TableError::Line { file, line, reason }
-}
-
-/// The bytes of a file, unpacked.
-#[derive(Debug)]
-enum LineInput {
-    Plain(InputReader),
-    Gzipped(Box<MultiGzDecoder<InputReader>>),
-}
-
-impl Read for LineInput {
-    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Self::Plain(input) => input.read(out),
-            Self::Gzipped(input) => input.read(out),
-        }
-    }
-}
-
-/// Reads a file, but not without end for one line.
-#[derive(Debug)]
-struct Metered {
-    input: LineInput,
-    left: Arc<AtomicU64>,
-}
-
-impl Read for Metered {
-    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        let left = self.left.load(Ordering::Relaxed);
-        if left == 0 {
-            return Err(io::ErrorKind::FileTooLarge.into());
-        }
-        let most = out.len().min(usize::try_from(left).unwrap_or(out.len()));
-        let read = self.input.read(&mut out[..most])?;
-        self.left.fetch_sub(read as u64, Ordering::Relaxed);
-        Ok(read)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Gaps, TableFormat, TableReader};
+    use crate::{CsvFormat, Gaps, TableFormat, TableReader};
     use lockstep_place::{Access, Place};
 
     fn read(text: &[u8], columns: &ColumnNames) -> Result<Vec<RowBatch>, TableError> {
@@ -398,7 +233,11 @@ mod tests {
         let path = folder.path().join("x.csv");
         std::fs::write(&path, text).unwrap();
         let place = Place::parse(path.to_str().unwrap(), &Access::default()).unwrap();
-        TableReader::open(&place, TableFormat::Csv { delimiter }, columns, memory)?.collect()
+        let format = TableFormat::Csv(CsvFormat {
+            delimiter: Some(delimiter),
+            ..CsvFormat::default()
+        });
+        TableReader::open(&place, format, columns, memory)?.collect()
     }
 
     /// The rows of several files, the columns that they were read from, or what is wrong with them.
@@ -409,7 +248,7 @@ mod tests {
         }
         let place = Place::parse(folder.path().to_str().unwrap(), &Access::default()).unwrap();
         let columns = columns(&[], Some("label"), None);
-        let format = TableFormat::Csv { delimiter: b',' };
+        let format = TableFormat::Csv(CsvFormat::default());
         let mut reader = TableReader::open(&place, format, &columns, 1 << 20).unwrap();
         let mut rows = Vec::new();
         while let Some(batch) = reader.next_batch().map_err(|error| error.to_string())? {
@@ -536,7 +375,8 @@ mod tests {
         }
         let error = read(b"x,label\n1,\xff\n", &chosen).unwrap_err().to_string();
         assert!(
-            error.ends_with("x.csv, line 2: value 2 is not UTF-8 text"),
+            error.contains("x.csv, line 2: value 2 is not UTF-8 text; if")
+                && error.ends_with("say `encoding = \"latin-1\"`"),
             "{error}"
         );
     }

@@ -3,6 +3,7 @@
 use crate::columns::{advice, shown};
 use lockstep_place::PlaceError;
 use parquet::errors::ParquetError;
+use std::io;
 use thiserror::Error;
 
 /// A table could not be read or written.
@@ -188,6 +189,17 @@ impl TableError {
         TableError::Damaged {
             file: file.to_owned(),
             reason: reason.into(),
+        }
+    }
+
+    /// The bytes of `file` could not be read.
+    pub(crate) fn unreadable(file: &str, error: io::Error) -> TableError {
+        let said = error.to_string();
+        let source = error.into_inner();
+        match source.map(|source| source.downcast::<PlaceError>()) {
+            Some(Ok(error)) => TableError::Place(*error),
+            Some(Err(source)) => TableError::damaged(file, source.to_string()),
+            None => TableError::damaged(file, said),
         }
     }
 

@@ -1,6 +1,8 @@
 //! The files of a table: one, or all of a kind below a folder.
 
-use crate::TableError;
+use crate::batches::ColumnFormat;
+use crate::lines::LineFormat;
+use crate::{CsvFormat, TableError};
 use lockstep_place::Place;
 use serde::{Deserialize, Serialize};
 
@@ -9,11 +11,12 @@ use serde::{Deserialize, Serialize};
 pub enum TableFormat {
     /// Parquet, whoever wrote it; compressed with Snappy, zstd, gzip or LZ4, or not at all.
     Parquet,
+    /// Arrow's own files, which are Feather's too; compressed with LZ4 or zstd, or not at all.
+    Arrow,
     /// Lines of values, the first of which names the columns.
-    Csv {
-        /// What stands between the values, usually `b','`.
-        delimiter: u8,
-    },
+    Csv(CsvFormat),
+    /// An object a line, whose keys are the columns.
+    JsonLines,
 }
 
 impl TableFormat {
@@ -21,16 +24,37 @@ impl TableFormat {
     fn endings(self) -> &'static [&'static str] {
         match self {
             TableFormat::Parquet => &[".parquet", ".pq"],
-            TableFormat::Csv { .. } => &[".csv", ".tsv", ".csv.gz", ".tsv.gz"],
+            TableFormat::Arrow => &[".arrow", ".feather", ".ipc"],
+            TableFormat::Csv(_) => &[".csv", ".tsv", ".csv.gz", ".tsv.gz"],
+            TableFormat::JsonLines => &[".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz"],
         }
     }
 
     fn kind(self) -> &'static str {
         match self {
             TableFormat::Parquet => ".parquet",
-            TableFormat::Csv { .. } => ".csv",
+            TableFormat::Arrow => ".arrow",
+            TableFormat::Csv(_) => ".csv",
+            TableFormat::JsonLines => ".jsonl",
         }
     }
+
+    /// Whether its rows are text, or its columns are stored.
+    pub(crate) fn layout(self) -> TableLayout {
+        match self {
+            TableFormat::Parquet => TableLayout::Columns(ColumnFormat::Parquet),
+            TableFormat::Arrow => TableLayout::Columns(ColumnFormat::Arrow),
+            TableFormat::Csv(format) => TableLayout::Lines(LineFormat::Csv(format)),
+            TableFormat::JsonLines => TableLayout::Lines(LineFormat::Json),
+        }
+    }
+}
+
+/// How the files of a table are read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum TableLayout {
+    Lines(LineFormat),
+    Columns(ColumnFormat),
 }
 
 /// One file of a table.
@@ -208,7 +232,7 @@ mod tests {
             names(TableFormat::Parquet),
             ["a/part-1.PARQUET", "b.parquet"]
         );
-        assert_eq!(names(TableFormat::Csv { delimiter: b',' }), ["notes.csv"]);
+        assert_eq!(names(TableFormat::Csv(CsvFormat::default())), ["notes.csv"]);
         // A file that is named is read whatever its name.
         let file = find_files(&place.join("notes.csv").unwrap(), TableFormat::Parquet).unwrap();
         assert_eq!(file[0].size, 1);

@@ -5,9 +5,9 @@
 //! found by reading it once before.
 
 use crate::TableError;
-use crate::files::{TableFile, TableFormat};
+use crate::files::{TableFile, TableFormat, TableLayout};
 use crate::frame_csv::{self, CsvBlocks};
-use crate::frame_parquet::{self, ParquetBlocks};
+use crate::frame_parquet::{self, ColumnBlocks};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
@@ -148,7 +148,7 @@ pub struct FrameReader {
 
 #[derive(Debug)]
 enum Blocks {
-    Parquet(ParquetBlocks),
+    Columns(ColumnBlocks),
     Csv(CsvBlocks),
 }
 
@@ -162,9 +162,9 @@ impl FrameReader {
         format: TableFormat,
         memory: u64,
     ) -> Result<Self, TableError> {
-        let schema = match format {
-            TableFormat::Parquet => frame_parquet::schema(&files, memory)?,
-            TableFormat::Csv { delimiter } => frame_csv::schema(&files, delimiter, memory)?,
+        let schema = match format.layout() {
+            TableLayout::Lines(lines) => frame_csv::schema(&files, lines, memory)?,
+            TableLayout::Columns(format) => frame_parquet::schema(&files, format, memory)?,
         };
         Ok(Self {
             files: files.into(),
@@ -190,22 +190,20 @@ impl FrameReader {
                 let Some(file) = self.files.pop_front() else {
                     return Ok(None);
                 };
-                let blocks = match self.format {
-                    TableFormat::Parquet => {
-                        Blocks::Parquet(ParquetBlocks::open(&file, &self.schema, self.memory)?)
+                let (schema, memory) = (&self.schema, self.memory);
+                let blocks = match self.format.layout() {
+                    TableLayout::Lines(lines) => {
+                        Blocks::Csv(CsvBlocks::open(&file, lines, schema, memory)?)
                     }
-                    TableFormat::Csv { delimiter } => Blocks::Csv(CsvBlocks::open(
-                        &file,
-                        delimiter,
-                        &self.schema,
-                        self.memory,
-                    )?),
+                    TableLayout::Columns(format) => {
+                        Blocks::Columns(ColumnBlocks::open(&file, format, schema, memory)?)
+                    }
                 };
                 self.open = Some((blocks, file));
                 continue;
             };
             let block = match blocks {
-                Blocks::Parquet(blocks) => blocks.next_block(&self.schema)?,
+                Blocks::Columns(blocks) => blocks.next_block(&self.schema)?,
                 Blocks::Csv(blocks) => blocks.next_block(&self.schema)?,
             };
             if block.is_some() {

@@ -1,12 +1,12 @@
-//! The columns of CSV files as they are: numbers where every cell is one, else text.
+//! The columns of files of text as they are: numbers where every cell is one, else text.
 //!
 //! What a column holds is only known when all of it was read, so the files are read twice. A cell that is empty or
 //! says nothing but spaces is missing from a column of numbers, and an empty text in one of texts.
 
 use crate::TableError;
-use crate::csv_file::Begun;
 use crate::files::TableFile;
 use crate::frame::{FrameBlock, FrameCell, FrameCells, FrameColumn, FrameElement, FrameSchema};
+use crate::lines::{LineFormat, Lines};
 use crate::reader::MOST_ROWS;
 use csv::StringRecord;
 
@@ -56,15 +56,15 @@ fn truth(cell: &str) -> Option<bool> {
 /// The columns of all files, which must have the same names in each.
 pub(crate) fn schema(
     files: &[TableFile],
-    delimiter: u8,
+    format: LineFormat,
     memory: u64,
 ) -> Result<FrameSchema, TableError> {
     let mut names: Option<(Vec<String>, String)> = None;
     let mut seen = Vec::new();
     for file in files {
         let name = file.place.to_string();
-        let mut lines = Begun::open(file, delimiter, memory)?;
-        let own: Vec<String> = lines.header.iter().map(|name| name.trim().into()).collect();
+        let mut lines = Lines::open(file, format, memory)?;
+        let own = lines.names();
         if let Some(again) = (1..own.len()).find(|&at| own[..at].contains(&own[at])) {
             return Err(TableError::twice(&name, &own[again]));
         }
@@ -80,7 +80,7 @@ pub(crate) fn schema(
             Some(_) => {}
         }
         let mut record = StringRecord::new();
-        while lines.next(&name, &mut record)? {
+        while lines.next(&mut record)? {
             for (seen, cell) in seen.iter_mut().zip(&record) {
                 seen.cell(cell);
             }
@@ -105,7 +105,7 @@ pub(crate) fn schema(
 #[derive(Debug)]
 pub(crate) struct CsvBlocks {
     name: String,
-    lines: Begun,
+    lines: Lines,
     record: StringRecord,
     /// Bytes of a block.
     memory: u64,
@@ -114,12 +114,12 @@ pub(crate) struct CsvBlocks {
 impl CsvBlocks {
     pub(crate) fn open(
         file: &TableFile,
-        delimiter: u8,
+        format: LineFormat,
         schema: &FrameSchema,
         memory: u64,
     ) -> Result<Self, TableError> {
         let name = file.place.to_string();
-        let lines = Begun::open(file, delimiter, memory)?;
+        let lines = Lines::open(file, format, memory)?;
         if lines.header.len() != schema.columns.len() {
             return Err(TableError::changed(name));
         }
@@ -141,7 +141,7 @@ impl CsvBlocks {
         };
         let mut bytes = 0;
         while block.rows < MOST_ROWS && bytes < self.memory {
-            if !self.lines.next(&self.name, &mut self.record)? {
+            if !self.lines.next(&mut self.record)? {
                 break;
             }
             let cells = schema.columns.iter().zip(&mut block.columns);
@@ -186,7 +186,7 @@ fn push(cells: &mut FrameCells, column: &FrameColumn, cell: &str, row: usize) ->
 #[cfg(test)]
 mod tests {
     use crate::frame::{FrameCell, FrameElement, FrameReader};
-    use crate::{TableFormat, find_files};
+    use crate::{CsvFormat, TableFormat, find_files};
     use lockstep_place::{Access, Place};
 
     #[test]
@@ -196,7 +196,7 @@ mod tests {
         let text = "whole,real,flag,word,gap,none\n1,1,true,a,5,\n-2,2.5,False,\"b,c\",,\n";
         std::fs::write(&path, text).unwrap();
         let place = Place::parse(path.to_str().unwrap(), &Access::default()).unwrap();
-        let format = TableFormat::Csv { delimiter: b',' };
+        let format = TableFormat::Csv(CsvFormat::default());
         let files = find_files(&place, format).unwrap();
         let mut reader = FrameReader::open(files, format, 1 << 20).unwrap();
         let forms: Vec<_> = reader

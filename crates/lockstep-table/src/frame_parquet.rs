@@ -1,25 +1,26 @@
-//! The columns of Parquet files as they are.
+//! The columns of files that store columns, as they are.
 
 use crate::TableError;
-use crate::budget::Budget;
+use crate::batches::{self, Batches, ColumnFormat};
 use crate::columns::shown;
 use crate::files::TableFile;
 use crate::frame::{FrameBlock, FrameCell, FrameCells, FrameColumn, FrameElement, FrameSchema};
-use crate::parquet_file;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Date32Type, Decimal128Type};
 use arrow_array::{Array, GenericByteArray, types::ByteArrayType};
 use arrow_schema::{DataType, Schema, TimeUnit};
 use lockstep_base::calendar::DAY;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReader;
-use std::sync::Arc;
 
 /// The columns of all files, which must be the same in each.
-pub(crate) fn schema(files: &[TableFile], memory: u64) -> Result<FrameSchema, TableError> {
+pub(crate) fn schema(
+    files: &[TableFile],
+    format: ColumnFormat,
+    memory: u64,
+) -> Result<FrameSchema, TableError> {
     let mut first: Option<(FrameSchema, String)> = None;
     for file in files {
         let name = file.place.to_string();
-        let found = of_schema(&name, &parquet_file::schema(file, memory)?)?;
+        let found = of_schema(&name, &batches::schema(file, format, memory)?)?;
         match &first {
             None => first = Some((found, name)),
             Some((schema, of)) if *schema != found => {
@@ -92,30 +93,30 @@ fn element(data_type: &DataType) -> Option<FrameElement> {
 }
 
 /// An open file.
-pub(crate) struct ParquetBlocks {
+pub(crate) struct ColumnBlocks {
     name: String,
     partitions: Vec<(String, String)>,
-    batches: ParquetRecordBatchReader,
-    budget: Arc<Budget>,
+    batches: Batches,
     /// Rows read so far.
     row: u64,
 }
 
-impl std::fmt::Debug for ParquetBlocks {
+impl std::fmt::Debug for ColumnBlocks {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "ParquetBlocks({} at row {})", self.name, self.row)
+        write!(f, "ColumnBlocks({} at row {})", self.name, self.row)
     }
 }
 
-impl ParquetBlocks {
+impl ColumnBlocks {
     pub(crate) fn open(
         file: &TableFile,
+        format: ColumnFormat,
         schema: &FrameSchema,
         memory: u64,
     ) -> Result<Self, TableError> {
         let name = file.place.to_string();
         let columns = &schema.columns;
-        let (batches, budget) = parquet_file::batches(file, columns.len(), memory, |fields| {
+        let batches = Batches::open(file, format, columns.len(), memory, |fields| {
             let place = |column: &FrameColumn| {
                 let found = fields.index_of(&column.name);
                 found.map_err(|_| TableError::changed(&name))
@@ -126,7 +127,6 @@ impl ParquetBlocks {
             name,
             partitions: file.partitions.clone(),
             batches,
-            budget,
             row: 0,
         })
     }
@@ -135,32 +135,25 @@ impl ParquetBlocks {
         &mut self,
         schema: &FrameSchema,
     ) -> Result<Option<FrameBlock>, TableError> {
-        loop {
-            let Some(batch) = self.batches.next() else {
-                return Ok(None);
-            };
-            let failed = |error| parquet_file::failed(&self.name, &self.budget, error);
-            let batch = batch.map_err(failed)?;
-            let rows = batch.num_rows();
-            if rows == 0 {
-                continue;
-            }
-            let mut columns = Vec::with_capacity(schema.columns.len());
-            for column in &schema.columns {
-                let array = parquet_file::column(&batch, &self.partitions, &column.name);
-                let array = array
-                    .filter(|array| form(array.data_type()) == Some((column.element, column.cell)));
-                let undecoded = || TableError::undecoded(&self.name, &column.name);
-                columns.push(
-                    cells(&array.ok_or_else(undecoded)?).map_err(|(row, found)| {
-                        let row = self.row + row as u64;
-                        TableError::in_row(&self.name, row, &column.name, found.to_owned())
-                    })?,
-                );
-            }
-            self.row += rows as u64;
-            return Ok(Some(FrameBlock { rows, columns }));
+        let Some(batch) = self.batches.next()? else {
+            return Ok(None);
+        };
+        let mut columns = Vec::with_capacity(schema.columns.len());
+        for column in &schema.columns {
+            let array = batches::column(&batch, &self.partitions, &column.name);
+            let array = array
+                .filter(|array| form(array.data_type()) == Some((column.element, column.cell)));
+            let undecoded = || TableError::undecoded(&self.name, &column.name);
+            columns.push(
+                cells(&array.ok_or_else(undecoded)?).map_err(|(row, found)| {
+                    let row = self.row + row as u64;
+                    TableError::in_row(&self.name, row, &column.name, found.to_owned())
+                })?,
+            );
         }
+        let rows = batch.num_rows();
+        self.row += rows as u64;
+        Ok(Some(FrameBlock { rows, columns }))
     }
 }
 

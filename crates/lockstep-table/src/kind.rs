@@ -4,10 +4,9 @@
 //! that the training table has, a date is its parts. What is not there is NaN, and so is a category that the training
 //! table does not have.
 
-use crate::cells::{refused, used};
 use crate::columns::shown;
 use crate::time::{Moment, TimeForm};
-use crate::{ColumnNames, Gaps};
+use crate::{CellForm, ColumnNames, Gaps};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
@@ -84,14 +83,23 @@ pub struct InputColumn {
     /// What it holds.
     #[serde(flatten)]
     pub kind: ColumnKind,
+    /// How its cells are written where they are text.
+    #[serde(default, skip_serializing_if = "CellForm::is_plain")]
+    pub form: CellForm,
 }
 
 impl InputColumn {
     /// A column of quantities.
     pub fn number(name: &str) -> Self {
+        Self::new(name, ColumnKind::Number)
+    }
+
+    /// A column that holds this, written as programs write it.
+    pub fn new(name: &str, kind: ColumnKind) -> Self {
         Self {
             name: name.to_owned(),
-            kind: ColumnKind::Number,
+            kind,
+            form: CellForm::default(),
         }
     }
 
@@ -122,8 +130,7 @@ pub(crate) struct CellReader {
     kind: ColumnKind,
     /// The places of the categories.
     places: HashMap<String, u32>,
-    /// Whether numbers have a comma in place of a decimal point.
-    comma: bool,
+    form: CellForm,
 }
 
 /// What a cell of text came to.
@@ -136,7 +143,7 @@ pub(crate) enum Read {
 }
 
 impl CellReader {
-    pub(crate) fn new(kind: &ColumnKind, comma: bool) -> Self {
+    pub(crate) fn new(kind: &ColumnKind, form: &CellForm) -> Self {
         let values = match kind {
             ColumnKind::Category { values } => &values[..],
             _ => &[],
@@ -144,7 +151,7 @@ impl CellReader {
         Self {
             kind: kind.clone(),
             places: values.iter().cloned().zip(0..).collect(),
-            comma,
+            form: form.clone(),
         }
     }
 
@@ -157,7 +164,7 @@ impl CellReader {
         let plain = ColumnKind::Number;
         let kind = |at| columns.kinds.get(at).unwrap_or(&plain);
         (0..columns.features.len())
-            .map(|at| CellReader::new(kind(at), columns.decimal_comma))
+            .map(|at| CellReader::new(kind(at), &columns.form))
             .collect()
     }
 
@@ -169,7 +176,7 @@ impl CellReader {
     /// Writes the numbers of a cell of text to `out`, which has as many as the kind; or says what is wrong with it.
     pub(crate) fn read(&self, cell: &str, gaps: Gaps, out: &mut [f32]) -> Result<Read, String> {
         let cell = cell.trim();
-        match gaps == Gaps::Refuse && is_gap(cell) {
+        match gaps == Gaps::Refuse && self.form.is_gap(cell) {
             true => Err(no_gap(cell)),
             false => self.text(cell, out),
         }
@@ -178,12 +185,12 @@ impl CellReader {
     /// The same where gaps may be.
     pub(crate) fn text(&self, cell: &str, out: &mut [f32]) -> Result<Read, String> {
         let cell = cell.trim();
-        if is_gap(cell) {
+        if self.form.is_gap(cell) {
             out.fill(f32::NAN);
             return Ok(Read::Written);
         }
         match &self.kind {
-            ColumnKind::Number => out[0] = number(cell, self.comma)?,
+            ColumnKind::Number => out[0] = self.form.number(cell)?,
             ColumnKind::Boolean => {
                 let wrong = || format!("holds `{}`, which is neither true nor false", shown(cell));
                 let truth = truth(cell).or(match cell {
@@ -230,51 +237,6 @@ pub(crate) fn no_gap(cell: &str) -> String {
     }
 }
 
-/// Whether a cell says that its value is not there: it is empty, or one of the words that programs write for that.
-pub(crate) fn is_gap(cell: &str) -> bool {
-    let words = ["na", "n/a", "nan", "null", "none", "?"];
-    cell.is_empty() || words.iter().any(|word| cell.eq_ignore_ascii_case(word))
-}
-
-/// A cell as a number, or what is wrong with it.
-pub(crate) fn number(cell: &str, comma: bool) -> Result<f32, String> {
-    let number = parse(cell, comma)
-        .ok_or_else(|| format!("holds `{}`, which is not a number", shown(cell)))?;
-    used(number).ok_or_else(|| refused(number))
-}
-
-/// A cell as a number, if it is one; with `comma`, `1.234,5` is 1234.5.
-pub(crate) fn parse(cell: &str, comma: bool) -> Option<f64> {
-    match comma {
-        true => with_point(cell)?.parse().ok(),
-        false => cell.parse().ok(),
-    }
-}
-
-/// A number that has a comma in place of a decimal point, with a point. Points before the comma must be between groups of
-/// three digits: what has others is something else, such as a date.
-pub(crate) fn with_point(cell: &str) -> Option<String> {
-    let (whole, fraction) = match cell.split_once(',') {
-        Some((whole, fraction)) => (whole, Some(fraction)),
-        None => (cell, None),
-    };
-    let mut groups = whole.split('.');
-    let first = groups.next()?.trim_start_matches(['-', '+']);
-    let mut is_grouped = false;
-    for group in groups {
-        is_grouped = true;
-        if group.len() != 3 || !group.bytes().all(|byte| byte.is_ascii_digit()) {
-            return None;
-        }
-    }
-    let fits = !is_grouped || (1..=3).contains(&first.len());
-    let whole = whole.replace('.', "");
-    fits.then(|| match fraction {
-        Some(fraction) => format!("{whole}.{fraction}"),
-        None => whole,
-    })
-}
-
 /// The pairs of words that programs and people write for true and false.
 const TRUTHS: [[&str; 2]; 5] = [
     ["false", "true"],
@@ -312,7 +274,7 @@ mod tests {
 
     fn read(kind: ColumnKind, cell: &str) -> Result<(f32, Read), String> {
         let mut out = [9.0];
-        let read = CellReader::new(&kind, false).text(cell, &mut out)?;
+        let read = CellReader::new(&kind, &CellForm::default()).text(cell, &mut out)?;
         Ok((out[0], read))
     }
 
@@ -345,7 +307,7 @@ mod tests {
                 form,
                 day_first: false,
             };
-            CellReader::new(&kind, false).text(cell, &mut vec![0.0; kind.width()])
+            CellReader::new(&kind, &CellForm::default()).text(cell, &mut vec![0.0; kind.width()])
         };
         for (form, right, wrong) in [
             (TimeForm::Day, "2024-05-31", "13:45"),
@@ -358,19 +320,6 @@ mod tests {
                 said.contains(wrong) && said.contains(form.example()),
                 "{said}"
             );
-        }
-    }
-
-    #[test]
-    fn a_comma_is_a_decimal_point_where_that_is_said() {
-        assert_eq!(parse("1.234,5", true), Some(1234.5));
-        assert_eq!(parse("-0,25", true), Some(-0.25));
-        assert_eq!(parse("0,25", false), None);
-        assert_eq!(parse("1.234.567", true), Some(1_234_567.0));
-        assert_eq!(parse("-1.234e2", true), None);
-        assert_eq!(parse("1,5e2", true), Some(150.0));
-        for other in ["31.12.2024", "1.5", "1234.567", "1.2.3.4", ".123", "1,2,3"] {
-            assert_eq!(parse(other, true), None, "{other}");
         }
     }
 

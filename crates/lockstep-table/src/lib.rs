@@ -1,4 +1,4 @@
-//! Tables of samples: Parquet in and out, CSV in.
+//! Tables of samples: Parquet in and out, Arrow, CSV and JSON lines in.
 //!
 //! What Lockstep writes, it writes as Parquet that any reader of the format opens with sensible types:
 //! embeddings ([`write_part`]) and predictions ([`write_predictions`]), the same bytes for the same rows
@@ -7,10 +7,14 @@
 //! bounds; [`FrameReader`] streams all its columns as they are. A
 //! [`RowReader`] makes the same numbers of rows that are in memory. Every value is checked on the way, and what is wrong is named with its file, column and row.
 
+mod arrow_file;
+mod batches;
 mod budget;
+mod cell_form;
 mod cells;
 mod columns;
 mod csv_file;
+mod csv_format;
 mod error;
 mod files;
 mod footer;
@@ -18,7 +22,9 @@ mod frame;
 mod frame_csv;
 mod frame_parquet;
 mod input;
+mod json_lines;
 mod kind;
+mod lines;
 mod look;
 mod page_input;
 mod pages;
@@ -27,10 +33,14 @@ mod reader;
 mod row_reader;
 mod runs;
 mod seen;
+mod text_input;
 mod time;
+mod whole_numbers;
 mod write;
 
+pub use cell_form::CellForm;
 pub use columns::{ColumnNames, Gaps};
+pub use csv_format::{CsvFormat, TextEncoding};
 pub use error::TableError;
 pub use files::{TableFile, TableFormat, find_files};
 pub use footer::{Footer, footer, metadata};
@@ -42,6 +52,7 @@ pub use look::{Looked, look};
 pub use reader::{RowBatch, TableReader, column_names};
 pub use row_reader::{Cell, RowReader};
 pub use time::TimeForm;
+pub use whole_numbers::{WholeNumbers, whole_numbers};
 pub use write::{
     ClassProbabilities, EmbeddingPart, PredictedColumn, PredictionRow, write_part,
     write_predicted_numbers, write_predictions,

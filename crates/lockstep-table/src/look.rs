@@ -5,10 +5,12 @@
 //! it is text that no model here can use, and is left out. The answer depends on the table alone.
 
 use crate::TableError;
+use crate::batches::{self, Batches, ColumnFormat};
 use crate::columns::shown;
-use crate::csv_file::{self, Begun};
-use crate::files::{TableFile, TableFormat};
+use crate::csv_file;
+use crate::files::{TableFile, TableFormat, TableLayout};
 use crate::kind::{ColumnKind, ColumnType, LeftOut};
+use crate::lines::{LineFormat, Lines};
 use crate::parquet_file::{self, FEATURES};
 use crate::seen::{ColumnContent, ColumnScan};
 use crate::{ColumnNames, Gaps, cells};
@@ -36,9 +38,9 @@ pub fn look(
     columns: &ColumnNames,
     memory: u64,
 ) -> Result<Looked, TableError> {
-    match format {
-        TableFormat::Csv { delimiter } => look_csv(files, delimiter, columns, memory),
-        TableFormat::Parquet => look_parquet(files, columns, memory),
+    match format.layout() {
+        TableLayout::Lines(lines) => look_lines(files, lines, columns, memory),
+        TableLayout::Columns(format) => look_columns(files, format, columns, memory),
     }
 }
 
@@ -57,7 +59,7 @@ impl First {
             return Err(TableError::no_column(file, name, all));
         }
         let (features, left_out) = columns.choose(all);
-        let seen = |name| ColumnScan::new(columns.types.get(name).copied(), columns.decimal_comma);
+        let seen = |name| ColumnScan::new(columns.types.get(name).copied(), &columns.form);
         Ok(Self {
             file: file.to_owned(),
             seen: features.iter().map(seen).collect(),
@@ -109,17 +111,17 @@ impl First {
     }
 }
 
-fn look_csv(
+fn look_lines(
     files: &[TableFile],
-    delimiter: u8,
+    format: LineFormat,
     columns: &ColumnNames,
     memory: u64,
 ) -> Result<Looked, TableError> {
     let mut first: Option<First> = None;
     for file in files {
         let name = file.place.to_string();
-        let mut lines = Begun::open(file, delimiter, memory)?;
-        let header: Vec<String> = lines.header.iter().map(|name| name.trim().into()).collect();
+        let mut lines = Lines::open(file, format, memory)?;
+        let header = lines.names();
         let first = match &mut first {
             Some(first) => {
                 first.check(&name, &header, columns)?;
@@ -130,7 +132,7 @@ fn look_csv(
         let find = |column: &String| csv_file::find(&name, &lines.header, column);
         let places: Vec<usize> = first.features.iter().map(find).collect::<Result<_, _>>()?;
         let mut record = StringRecord::new();
-        while lines.next(&name, &mut record)? {
+        while lines.next(&mut record)? {
             for (seen, &at) in first.seen.iter_mut().zip(&places) {
                 seen.cell(&record[at]);
             }
@@ -140,8 +142,9 @@ fn look_csv(
     first.map_or_else(|| Ok(Looked::default()), |first| first.decide(columns))
 }
 
-fn look_parquet(
+fn look_columns(
     files: &[TableFile],
+    format: ColumnFormat,
     columns: &ColumnNames,
     memory: u64,
 ) -> Result<Looked, TableError> {
@@ -150,7 +153,7 @@ fn look_parquet(
     let mut has_lists = false;
     for file in files {
         let name = file.place.to_string();
-        let schema = parquet_file::schema(file, memory)?;
+        let schema = batches::schema(file, format, memory)?;
         let all: Vec<String> = schema
             .fields()
             .iter()
@@ -182,7 +185,7 @@ fn look_parquet(
             }
         }
         if !scanned.is_empty() && !has_lists {
-            scan(file, &schema, &scanned, &mut first.seen, memory)?;
+            scan((file, format), &schema, &scanned, &mut first.seen, memory)?;
         }
     }
     let Some(first) = first else {
@@ -198,7 +201,7 @@ fn look_parquet(
     }
 }
 
-/// What the type of a Parquet column says of it.
+/// What the type of a stored column says of it.
 enum Base {
     Known(ColumnKind),
     /// The cells must be looked at.
@@ -230,9 +233,9 @@ fn base(data_type: &DataType, wanted: Option<ColumnType>) -> Base {
     }
 }
 
-/// Looks at the cells of some columns of a Parquet file.
+/// Looks at the cells of some columns of a file that stores columns.
 fn scan(
-    file: &TableFile,
+    (file, format): (&TableFile, ColumnFormat),
     schema: &Schema,
     scanned: &[(usize, usize)],
     seen: &mut [ColumnScan],
@@ -240,13 +243,12 @@ fn scan(
 ) -> Result<(), TableError> {
     let name = file.place.to_string();
     let roots: Vec<usize> = scanned.iter().map(|&(_, root)| root).collect();
-    let (batches, budget) = parquet_file::batches(file, roots.len(), memory, |_| Ok(roots))?;
+    let mut batches = Batches::open(file, format, roots.len(), memory, |_| Ok(roots))?;
     let mut rows = 0;
-    for batch in batches {
-        let batch = batch.map_err(|error| parquet_file::failed(&name, &budget, error))?;
+    while let Some(batch) = batches.next()? {
         for &(feature, root) in scanned {
             let column = schema.field(root).name();
-            let Some(array) = parquet_file::column(&batch, &file.partitions, column) else {
+            let Some(array) = batches::column(&batch, &file.partitions, column) else {
                 return Err(TableError::changed(name));
             };
             let texts = cells::texts(&array, Gaps::Keep).map_err(|wrong| {

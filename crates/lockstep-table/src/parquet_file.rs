@@ -1,9 +1,10 @@
-//! One Parquet file, read batch by batch.
+//! One file of columns, read batch by batch, and what is particular to Parquet's.
 //!
-//! Only Parquet's own types are looked at, not the schema that Arrow's writers store beside them: so
+//! Of Parquet, only its own types are looked at, not the schema that Arrow's writers store beside them: so
 //! dictionaries are strings, and lists of whatever kind (`list`, `large_list`, `fixed_size_list`, the
 //! tensors of Ray Data) are lists, however the file was made.
 
+use crate::batches::{self, Batches, ColumnFormat};
 use crate::budget::{Budget, NUMBER};
 use crate::cells::{self, Wrong};
 use crate::columns::shown;
@@ -14,8 +15,8 @@ use crate::kind::{CellReader, ColumnKind, Read};
 use crate::pages::CheckedGroups;
 use crate::reader::{MOST_ROWS, RowBatch};
 use crate::{ColumnNames, Gaps, TableError};
-use arrow_array::{ArrayRef, RecordBatch, StringArray};
-use arrow_schema::{ArrowError, DataType, Field, Schema};
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_schema::{ArrowError, DataType, Schema};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReader;
 use parquet::arrow::{ProjectionMask, parquet_to_arrow_field_levels, parquet_to_arrow_schema};
 use parquet::errors::ParquetError;
@@ -27,45 +28,44 @@ pub(crate) const FEATURES: &str = "embedding";
 /// Bytes that a string is taken to have before any was seen.
 const USUAL_TEXT: u64 = 64;
 
-/// An open Parquet file.
-pub(crate) struct ParquetFile {
+/// An open file of columns.
+pub(crate) struct ColumnFile {
     name: String,
     columns: ColumnNames,
     readers: Vec<CellReader>,
     partitions: Vec<(String, String)>,
-    batches: ParquetRecordBatchReader,
-    budget: Arc<Budget>,
+    batches: Batches,
     /// Rows read so far.
     row: u64,
     /// How many numbers each feature column has in a row, once a row was seen.
     widths: Option<Vec<usize>>,
 }
 
-impl std::fmt::Debug for ParquetFile {
+impl std::fmt::Debug for ColumnFile {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "ParquetFile({} at row {})", self.name, self.row)
+        write!(f, "ColumnFile({} at row {})", self.name, self.row)
     }
 }
 
-impl ParquetFile {
+impl ColumnFile {
     /// Opens `file` and checks that the columns are there and of a fitting type.
     pub(crate) fn open(
         file: &TableFile,
+        format: ColumnFormat,
         columns: &ColumnNames,
         memory: u64,
-    ) -> Result<ParquetFile, TableError> {
+    ) -> Result<Self, TableError> {
         let mut columns = columns.clone();
         if columns.features.is_empty() {
             columns.features.push(FEATURES.to_owned());
         }
         let wanted = columns.features.len() + columns.numbers.len() + 2;
         let name = file.place.to_string();
-        let (batches, budget) = batches(file, wanted, memory, |schema| {
+        let batches = Batches::open(file, format, wanted, memory, |schema| {
             check(&name, schema, &columns)
         })?;
-        Ok(ParquetFile {
+        Ok(Self {
             batches,
-            budget,
             name,
             readers: CellReader::of(&columns),
             partitions: file.partitions.clone(),
@@ -86,17 +86,12 @@ impl ParquetFile {
 
     /// The next rows; `None` after the last.
     pub(crate) fn next_batch(&mut self) -> Result<Option<RowBatch>, TableError> {
-        loop {
-            let Some(batch) = self.batches.next() else {
-                return Ok(None);
-            };
-            let batch = batch.map_err(|error| self.failed(error))?;
-            if batch.num_rows() > 0 {
-                let converted = self.convert(&batch)?;
-                self.row += batch.num_rows() as u64;
-                return Ok(Some(converted));
-            }
-        }
+        let Some(batch) = self.batches.next()? else {
+            return Ok(None);
+        };
+        let converted = self.convert(&batch)?;
+        self.row += batch.num_rows() as u64;
+        Ok(Some(converted))
     }
 
     fn convert(&mut self, batch: &RecordBatch) -> Result<RowBatch, TableError> {
@@ -214,12 +209,9 @@ impl ParquetFile {
         Ok(())
     }
 
-    fn failed(&self, error: ArrowError) -> TableError {
-        failed(&self.name, &self.budget, error)
-    }
-
     fn column(&self, batch: &RecordBatch, name: &str) -> Result<ArrayRef, TableError> {
-        column(batch, &self.partitions, name).ok_or_else(|| TableError::undecoded(&self.name, name))
+        batches::column(batch, &self.partitions, name)
+            .ok_or_else(|| TableError::undecoded(&self.name, name))
     }
 
     fn wrong(&self, column: &str, Wrong { row, found }: Wrong) -> TableError {
@@ -233,7 +225,7 @@ pub(crate) fn batches(
     file: &TableFile,
     wanted: usize,
     memory: u64,
-    choose: impl FnOnce(&Schema) -> Result<Vec<usize>, TableError>,
+    choose: impl FnOnce(Schema) -> Result<Vec<usize>, TableError>,
 ) -> Result<(ParquetRecordBatchReader, Arc<Budget>), TableError> {
     let name = file.place.to_string();
     let failed = |error| TableError::decode(&name, error);
@@ -241,9 +233,7 @@ pub(crate) fn batches(
     let footer = Arc::new(footer::parse(file, &input)?);
     let schema = footer.file_metadata().schema_descr();
     let fields = parquet_to_arrow_schema(schema, None).map_err(failed)?;
-    let own = fields.fields().len();
-    let mut roots = choose(&with_partitions(fields, &file.partitions))?;
-    roots.retain(|&root| root < own);
+    let roots = choose(fields)?;
     let rows = rows_of(&footer, &roots, memory / 4);
     let mask = ProjectionMask::roots(schema, roots);
     let levels = parquet_to_arrow_field_levels(schema, mask, None).map_err(failed)?;
@@ -276,41 +266,8 @@ pub(crate) fn failed(file: &str, budget: &Budget, error: ArrowError) -> TableErr
 /// The schema of `file`, by Parquet's own types.
 pub(crate) fn schema(file: &TableFile, memory: u64) -> Result<Schema, TableError> {
     let footer = footer::parse(file, &Input::open(file, 0, memory / 4)?)?;
-    let schema = parquet_to_arrow_schema(footer.file_metadata().schema_descr(), None)
-        .map_err(|error| TableError::decode(&file.place.to_string(), error))?;
-    Ok(with_partitions(schema, &file.partitions))
-}
-
-/// The schema with the columns that the file's folders stand for, after its own; those that it has itself are not among
-/// them.
-fn with_partitions(schema: Schema, partitions: &[(String, String)]) -> Schema {
-    let own = schema.fields().iter().map(|field| Field::clone(field));
-    let more = partitions
-        .iter()
-        .filter(|(name, _)| schema.field_with_name(name).is_err());
-    let more = more.map(|(name, _)| Field::new(name, DataType::Utf8, true));
-    Schema::new(own.chain(more).collect::<Vec<_>>())
-}
-
-/// A column of a batch, or of the file's folders.
-pub(crate) fn column(
-    batch: &RecordBatch,
-    partitions: &[(String, String)],
-    name: &str,
-) -> Option<ArrayRef> {
-    if let Some(column) = batch.column_by_name(name) {
-        return Some(Arc::clone(column));
-    }
-    let (_, value) = partitions.iter().find(|(known, _)| known == name)?;
-    let values = std::iter::repeat_n(value, batch.num_rows());
-    Some(Arc::new(StringArray::from_iter_values(values)))
-}
-
-/// The names of all columns of `file`, in their order.
-pub(crate) fn column_names(file: &TableFile, memory: u64) -> Result<Vec<String>, TableError> {
-    let schema = schema(file, memory)?;
-    let names = schema.fields().iter().map(|field| field.name().clone());
-    Ok(names.collect())
+    parquet_to_arrow_schema(footer.file_metadata().schema_descr(), None)
+        .map_err(|error| TableError::decode(&file.place.to_string(), error))
 }
 
 /// Checks that each column is there once and of a fitting type; gives their places in the schema.

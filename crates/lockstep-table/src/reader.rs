@@ -1,8 +1,9 @@
 //! Reading: rows of numbers with a label and a path, file after file, in bounded memory.
 
+use crate::batches;
 use crate::csv_file::{self, CsvFile};
-use crate::files::{TableFile, TableFormat, find_files};
-use crate::parquet_file::{self, ParquetFile};
+use crate::files::{TableFile, TableFormat, TableLayout, find_files};
+use crate::parquet_file::ColumnFile;
 use crate::{ColumnNames, TableError};
 use lockstep_place::Place;
 use std::collections::VecDeque;
@@ -44,9 +45,9 @@ pub fn column_names(
     format: TableFormat,
     memory: u64,
 ) -> Result<Vec<String>, TableError> {
-    match format {
-        TableFormat::Parquet => parquet_file::column_names(file, memory),
-        TableFormat::Csv { delimiter } => csv_file::column_names(file, delimiter, memory),
+    match format.layout() {
+        TableLayout::Lines(lines) => csv_file::column_names(file, lines, memory),
+        TableLayout::Columns(format) => batches::column_names(file, format, memory),
     }
 }
 
@@ -67,21 +68,21 @@ pub struct TableReader {
 /// The file that is being read.
 #[derive(Debug)]
 enum OpenedTable {
-    Parquet(ParquetFile),
+    Columns(ColumnFile),
     Csv(CsvFile),
 }
 
 impl OpenedTable {
     fn name(&self) -> &str {
         match self {
-            OpenedTable::Parquet(file) => file.name(),
+            OpenedTable::Columns(file) => file.name(),
             OpenedTable::Csv(file) => file.name(),
         }
     }
 
     fn features(&self) -> &[String] {
         match self {
-            OpenedTable::Parquet(file) => file.features(),
+            OpenedTable::Columns(file) => file.features(),
             OpenedTable::Csv(file) => file.features(),
         }
     }
@@ -141,7 +142,7 @@ impl TableReader {
                 continue;
             };
             let batch = match opened {
-                OpenedTable::Parquet(file) => file.next_batch()?,
+                OpenedTable::Columns(file) => file.next_batch()?,
                 OpenedTable::Csv(file) => file.next_batch()?,
             };
             let name = opened.name();
@@ -194,12 +195,12 @@ impl TableReader {
         file: &TableFile,
         columns: &ColumnNames,
     ) -> Result<OpenedTable, TableError> {
-        Ok(match self.format {
-            TableFormat::Parquet => {
-                OpenedTable::Parquet(ParquetFile::open(file, columns, self.memory)?)
+        Ok(match self.format.layout() {
+            TableLayout::Lines(lines) => {
+                OpenedTable::Csv(CsvFile::open(file, lines, columns, self.memory)?)
             }
-            TableFormat::Csv { delimiter } => {
-                OpenedTable::Csv(CsvFile::open(file, delimiter, columns, self.memory)?)
+            TableLayout::Columns(format) => {
+                OpenedTable::Columns(ColumnFile::open(file, format, columns, self.memory)?)
             }
         })
     }

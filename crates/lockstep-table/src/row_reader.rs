@@ -33,7 +33,7 @@ pub struct RowReader {
 impl RowReader {
     /// For an input of these columns; with `gaps`, values may be missing from them.
     pub fn new(columns: &[InputColumn], gaps: bool) -> Self {
-        let reader = |column: &InputColumn| CellReader::new(&column.kind, false);
+        let reader = |column: &InputColumn| CellReader::new(&column.kind, &column.form);
         Self {
             names: columns.iter().map(|column| column.name.clone()).collect(),
             readers: columns.iter().map(reader).collect(),
@@ -153,7 +153,7 @@ impl RowReader {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::TimeForm;
+    use crate::{CellForm, TimeForm};
 
     fn category(values: &[&str]) -> ColumnKind {
         let values = values.iter().map(|&value| value.to_owned()).collect();
@@ -161,8 +161,7 @@ mod tests {
     }
 
     fn read(kind: ColumnKind, cell: Cell<'_>) -> Result<(Vec<f32>, bool), String> {
-        let name = "c".to_owned();
-        let reader = RowReader::new(&[InputColumn { name, kind }], true);
+        let reader = RowReader::new(&[InputColumn::new("c", kind)], true);
         let mut out = Vec::new();
         let known = reader.read(0, cell, &mut out)?;
         assert_eq!(out.len(), reader.width());
@@ -197,6 +196,28 @@ mod tests {
         }
         let (numbers, known) = read(category(&["a"]), Cell::Text("b")).unwrap();
         assert!(!known && numbers[0].is_nan());
+    }
+
+    #[test]
+    fn text_is_read_as_that_of_the_training_table() {
+        let column = InputColumn {
+            form: CellForm {
+                na: vec!["-999".into()],
+                decimal_comma: true,
+                ..CellForm::default()
+            },
+            ..InputColumn::number("price")
+        };
+        let json = serde_json::to_string(&column).unwrap();
+        let column: InputColumn = serde_json::from_str(&json).unwrap();
+        let reader = RowReader::new(&[column], true);
+        let mut out = Vec::new();
+        for cell in ["1.234,5", "-999"] {
+            reader.read(0, Cell::Text(cell), &mut out).unwrap();
+        }
+        assert!(out[0] == 1234.5 && out[1].is_nan());
+        let plain = serde_json::to_string(&InputColumn::number("n")).unwrap();
+        assert_eq!(plain, "{\"name\":\"n\",\"type\":\"number\"}");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What the cells of one column of text have been so far, and what the column holds therefore.
 
-use crate::kind::{ColumnKind, ColumnType, is_gap, parse, sort_values, truth_of};
+use crate::CellForm;
+use crate::kind::{ColumnKind, ColumnType, sort_values, truth_of};
 use crate::time::{Moment, TimeForm};
 use std::collections::HashSet;
 
@@ -15,12 +16,16 @@ const MOST: usize = 10_000;
 #[derive(Debug)]
 pub(crate) struct ColumnScan {
     wanted: Option<ColumnType>,
-    comma: bool,
+    form: CellForm,
     gaps: u64,
     /// Cells that are no gaps.
     cells: u64,
     /// Of these, numbers.
     numbers: u64,
+    /// Of those that are not, such as would be if commas grouped digits.
+    grouped: u64,
+    /// The currency of the numbers, or `%`, and another one.
+    units: [Option<char>; 2],
     /// Whether all are words for true and false, of which pair, and which of both there were.
     truths: Option<(Option<usize>, [bool; 2])>,
     /// Which are days or times: with the month before the day, and with the day before the month.
@@ -42,13 +47,15 @@ pub(crate) enum ColumnContent {
 
 impl ColumnScan {
     /// Of a column that is said to be this.
-    pub(crate) fn new(wanted: Option<ColumnType>, comma: bool) -> Self {
+    pub(crate) fn new(wanted: Option<ColumnType>, form: &CellForm) -> Self {
         Self {
             wanted,
-            comma,
+            form: form.clone(),
             gaps: 0,
             cells: 0,
             numbers: 0,
+            grouped: 0,
+            units: [None; 2],
             truths: Some((None, [false; 2])),
             dates: [DateScan::default(); 2],
             values: Some(HashSet::new()),
@@ -70,13 +77,23 @@ impl ColumnScan {
     /// Takes in the next cell.
     pub(crate) fn cell(&mut self, cell: &str) {
         let cell = cell.trim();
-        if is_gap(cell) {
+        if self.form.is_gap(cell) {
             self.gaps += 1;
             return;
         }
         self.cells += 1;
-        let is_number = parse(cell, self.comma).is_some();
+        let number = self.form.amount(cell);
+        let is_number = number.is_some();
         self.numbers += u64::from(is_number);
+        match number {
+            Some((_, None)) => {}
+            Some((_, unit)) => match &mut self.units {
+                [first @ None, _] => *first = unit,
+                [first, other] if *first != unit => *other = unit,
+                _ => {}
+            },
+            None => self.grouped += u64::from(self.form.would_group(cell)),
+        }
         if let Some((pair, seen)) = &mut self.truths {
             match truth_of(cell) {
                 Some((of, truth)) if pair.is_none_or(|pair| pair == of) => {
@@ -133,6 +150,18 @@ impl ColumnScan {
             .values
             .as_ref()
             .is_none_or(|values| values.len() > 2 * HANDFUL);
+        // What is of several currencies cannot be compared.
+        let numbers = match self.units {
+            [Some(_), Some(_)] => 0,
+            _ => self.numbers,
+        };
+        let hint = match self.units {
+            [Some(one), Some(other)] => format!(", with amounts in {one} and {other}"),
+            _ if self.grouped > 0 && self.grouped + self.numbers == self.cells => {
+                "; all would be numbers with `thousands = \",\"`".to_owned()
+            }
+            _ => String::new(),
+        };
         let are = |fitting: u64| {
             let mostly = fitting * 100 >= self.cells * if few { 99 } else { 90 };
             fitting == self.cells || (mostly && many)
@@ -149,20 +178,20 @@ impl ColumnScan {
             (Some(Category), None) => {
                 ColumnContent::OfNoUse(format!("it has more than {MOST} different values"))
             }
-            (None, _) if are(self.numbers) => ColumnContent::Kind(ColumnKind::Number),
+            (None, _) if are(numbers) => ColumnContent::Kind(ColumnKind::Number),
             (None, _) if matches!(self.truths, Some((_, [true, true]))) => {
                 ColumnContent::Kind(ColumnKind::Boolean)
             }
             (None, _) if are(dates.fitting()) => ColumnContent::Kind(date),
             (None, Some(values)) if few => ColumnContent::Kind(category(values)),
             (None, Some(values)) => ColumnContent::OfNoUse(format!(
-                "it is text with {} different values in {} rows",
+                "it is text with {} different values in {} rows{hint}",
                 values.len(),
                 self.cells
             )),
-            (None, None) => {
-                ColumnContent::OfNoUse(format!("it is text with more than {FEW} different values"))
-            }
+            (None, None) => ColumnContent::OfNoUse(format!(
+                "it is text with more than {FEW} different values{hint}"
+            )),
         }
     }
 }
@@ -218,7 +247,7 @@ mod tests {
         cells: impl IntoIterator<Item = &'a str>,
         wanted: Option<ColumnType>,
     ) -> ColumnContent {
-        let mut seen = ColumnScan::new(wanted, false);
+        let mut seen = ColumnScan::new(wanted, &CellForm::default());
         cells.into_iter().for_each(|cell| seen.cell(cell));
         seen.decide()
     }
@@ -266,6 +295,24 @@ mod tests {
             is(&["", " "]),
             ColumnContent::OfNoUse("it is empty in all rows".into())
         );
+    }
+
+    #[test]
+    fn amounts_are_numbers_unless_they_are_of_several_currencies() {
+        let amounts = |unit: fn(usize) -> char| -> ColumnContent {
+            let cells: Vec<String> = (0..100).map(|i| format!("{}{i}.50", unit(i))).collect();
+            found(cells.iter().map(String::as_str), None)
+        };
+        assert_eq!(amounts(|_| '$'), ColumnContent::Kind(ColumnKind::Number));
+        let ColumnContent::OfNoUse(reason) = amounts(|i| if i == 7 { '€' } else { '$' }) else {
+            panic!("amounts in $ and € are no numbers")
+        };
+        assert!(reason.ends_with("with amounts in $ and €"), "{reason}");
+        let grouped: Vec<String> = (0..100).map(|i| format!("{i},500")).collect();
+        let ColumnContent::OfNoUse(reason) = found(grouped.iter().map(String::as_str), None) else {
+            panic!("what groups digits must be said")
+        };
+        assert!(reason.ends_with("with `thousands = \",\"`"), "{reason}");
     }
 
     #[test]

@@ -5,6 +5,7 @@ import decimal
 import sys
 
 import pyarrow as pa
+import pyarrow.feather as feather
 import pyarrow.parquet as pq
 
 ROWS = 5
@@ -100,6 +101,8 @@ def write(folder):
         "amount": pa.array([decimal.Decimal("1.5"), decimal.Decimal("2"), decimal.Decimal("3")], pa.decimal128(5, 1)),
     }
     pq.write_table(pa.table(mixed), f"{folder}/mixed.parquet")
+    # Feather packs with LZ4 unless it is told otherwise.
+    feather.write_feather(pa.table(mixed), f"{folder}/mixed.feather")
     # 40 MB in one row group, in pages of the usual size.
     rows, width = 20_000, 512
     numbers = pa.array((i % 1000 for i in range(rows * width)), pa.float32())

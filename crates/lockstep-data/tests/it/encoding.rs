@@ -2,7 +2,9 @@
 //! not have.
 
 use lockstep_base::fs::CacheDir;
-use lockstep_data::{ColumnNames, Dataset, Encoding, Normaliser, Source, TableFormat, TableSource};
+use lockstep_data::{
+    ColumnNames, CsvFormat, Dataset, Encoding, Normaliser, Source, TableFormat, TableSource,
+};
 use lockstep_place::{Access, Place};
 use std::fs;
 use std::path::Path;
@@ -12,7 +14,7 @@ fn csv(folder: &Path, name: &str, text: &str) -> Source {
     fs::write(&path, text).unwrap();
     Source::Table(TableSource {
         place: Place::parse(path.to_str().unwrap(), &Access::default()).unwrap(),
-        format: TableFormat::Csv { delimiter: b',' },
+        format: TableFormat::Csv(CsvFormat::default()),
         columns: ColumnNames::default(),
         target: None,
         memory: 1 << 20,

@@ -2,8 +2,8 @@
 
 use lockstep_base::fs::CacheDir;
 use lockstep_data::{
-    ColumnNames, ColumnType, DataError, Dataset, Source, TableFormat, TableSource, TargetKind,
-    TargetScale,
+    ColumnNames, ColumnType, CsvFormat, DataError, Dataset, Source, TableFormat, TableSource,
+    TargetKind, TargetScale,
 };
 use lockstep_place::{Access, Place};
 use std::fs;
@@ -44,7 +44,7 @@ fn labelled(file: &Path, labels: &[&str], target: Option<TargetKind>) -> Source 
     };
     Source::Table(TableSource {
         place: place(file),
-        format: TableFormat::Csv { delimiter: b',' },
+        format: TableFormat::Csv(CsvFormat::default()),
         columns: ColumnNames {
             features: vec!["x".into()],
             label,

@@ -2,7 +2,7 @@
 
 use super::InferError;
 use lockstep_image::names_a_picture;
-use lockstep_job::{DataRef, Job, JobError, Override};
+use lockstep_job::{DataRef, Job, JobCsv, JobError, Override};
 use lockstep_model::SampleUse;
 use std::path::Path;
 
@@ -104,22 +104,21 @@ impl NamedSamples {
         let Some(data) = job.data.as_mut().filter(|_| self.bare) else {
             return Ok(job);
         };
-        let (trained, between) = match &data.train {
-            DataRef::Parquet { columns, .. } => (columns.clone(), None),
-            DataRef::Csv {
-                columns, delimiter, ..
-            } => (columns.clone(), Some(*delimiter)),
-            _ => return Ok(job),
+        let Some(trained) = data.train.columns().cloned() else {
+            return Ok(job);
         };
-        match &mut data.test {
-            Some(DataRef::Parquet { columns, .. }) => *columns = trained,
-            Some(DataRef::Csv {
-                columns, delimiter, ..
-            }) => {
-                *columns = trained;
-                *delimiter = between.unwrap_or(*delimiter);
-            }
-            _ => {}
+        let written = match &data.train {
+            DataRef::Csv { written, .. } => *written,
+            _ => JobCsv::default(),
+        };
+        let Some(test) = &mut data.test else {
+            return Ok(job);
+        };
+        if let Some(columns) = test.columns_mut() {
+            *columns = trained;
+        }
+        if let DataRef::Csv { written: own, .. } = test {
+            *own = written.or(*own);
         }
         Ok(job)
     }

@@ -1,7 +1,7 @@
 //! References to data as the job file writes them.
 
 use super::table::JobColumns;
-use super::{DataRef, Location, Split};
+use super::{DataRef, JobCsv, JobEncoding, Location, Split};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -45,20 +45,36 @@ pub(super) enum DataRefKeys {
         #[serde(flatten)]
         columns: JobColumns,
     },
+    /// A table in Arrow's files.
+    Arrow {
+        /// A file of Arrow or Feather, or a folder of them.
+        arrow: Location,
+        #[serde(flatten)]
+        columns: JobColumns,
+    },
+    /// A table in files of JSON lines.
+    JsonLines {
+        /// A file with an object a line, or a folder of them.
+        jsonl: Location,
+        #[serde(flatten)]
+        columns: JobColumns,
+    },
     /// A table in a CSV file.
     Csv {
         /// A CSV file with names in its first line.
         csv: Location,
         #[serde(flatten)]
         columns: JobColumns,
-        /// What stands between two fields.
-        #[serde(default = "comma")]
-        delimiter: char,
+        /// What stands between two fields: if left out, `,`, `;`, a tab or `|`, as looking at the file finds.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        delimiter: Option<char>,
+        /// How the text is stored: if left out, as UTF-8, or as UTF-16 where looking at the file finds that.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        encoding: Option<JobEncoding>,
+        /// What lines begin with that are none of the table.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        comment: Option<char>,
     },
-}
-
-fn comma() -> char {
-    ','
 }
 
 impl From<DataRefKeys> for DataRef {
@@ -76,14 +92,28 @@ impl From<DataRefKeys> for DataRef {
                 files: parquet,
                 columns,
             },
+            DataRefKeys::Arrow { arrow, columns } => DataRef::Arrow {
+                files: arrow,
+                columns,
+            },
+            DataRefKeys::JsonLines { jsonl, columns } => DataRef::JsonLines {
+                files: jsonl,
+                columns,
+            },
             DataRefKeys::Csv {
                 csv,
                 columns,
                 delimiter,
+                encoding,
+                comment,
             } => DataRef::Csv {
                 file: csv,
                 columns,
-                delimiter,
+                written: JobCsv {
+                    delimiter,
+                    encoding,
+                    comment,
+                },
             },
         }
     }
@@ -110,14 +140,24 @@ impl From<DataRef> for DataRefKeys {
                 parquet: files,
                 columns,
             },
+            DataRef::Arrow { files, columns } => DataRefKeys::Arrow {
+                arrow: files,
+                columns,
+            },
+            DataRef::JsonLines { files, columns } => DataRefKeys::JsonLines {
+                jsonl: files,
+                columns,
+            },
             DataRef::Csv {
                 file,
                 columns,
-                delimiter,
+                written,
             } => DataRefKeys::Csv {
                 csv: file,
                 columns,
-                delimiter,
+                delimiter: written.delimiter,
+                encoding: written.encoding,
+                comment: written.comment,
             },
         }
     }

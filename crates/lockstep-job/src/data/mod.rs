@@ -1,6 +1,7 @@
 //! `[data]`: what to learn from.
 
 mod augment;
+mod csv;
 mod keys;
 mod location;
 mod normalise;
@@ -10,6 +11,7 @@ mod table;
 mod transform;
 
 pub use augment::JobAugment;
+pub use csv::{JobCsv, JobEncoding};
 pub use location::Location;
 pub use normalise::JobNormalise;
 pub use reference::{DataRef, Split};

@@ -1,8 +1,8 @@
 //! Where a set of samples is found: `data.train`, `data.val`, `data.test`.
 
-use super::Location;
+use super::csv::{self, JobCsv};
 use super::keys::DataRefKeys;
-use super::location::scheme;
+use super::location::{Location, scheme};
 use super::table::{self, JobColumns};
 use crate::field::Field;
 use crate::keys::{FromField, words};
@@ -18,8 +18,9 @@ use std::path::PathBuf;
 /// In the job file: `"NAME:SPLIT"` for a known data set, a path to an IDX file of images whose labels
 /// lie beside it, `{ images = "...", labels = "..." }`, the binary files of CIFAR:
 /// `{ cifar = "folder", split = "train" }` or `{ cifar = ["file", "file"] }`, a folder of pictures:
-/// `"folder/"`, `"s3://bucket/folder"` or `{ pictures = "..." }`, or a table: a name that ends in `.parquet`
-/// or `.csv`, `{ parquet = "...", features = "embedding", label = "label" }` or `{ csv = "..." }`.
+/// `"folder/"`, `"s3://bucket/folder"` or `{ pictures = "..." }`, or a table: a name that ends in `.parquet`,
+/// `.csv`, `.jsonl`, `.arrow` or `.feather`, `{ parquet = "...", features = "embedding", label = "label" }`,
+/// `{ csv = "..." }`, `{ jsonl = "..." }` or `{ arrow = "..." }`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(from = "DataRefKeys", into = "DataRefKeys")]
 pub enum DataRef {
@@ -67,8 +68,22 @@ pub enum DataRef {
         file: Location,
         /// Which columns mean what.
         columns: JobColumns,
-        /// What stands between two fields.
-        delimiter: char,
+        /// How it is written.
+        written: JobCsv,
+    },
+    /// A file of Arrow or Feather, or a folder of them.
+    Arrow {
+        /// The file or folder.
+        files: Location,
+        /// Which columns mean what.
+        columns: JobColumns,
+    },
+    /// A file with an object a line, or a folder of them.
+    JsonLines {
+        /// The file or folder.
+        files: Location,
+        /// Which columns mean what.
+        columns: JobColumns,
     },
 }
 
@@ -83,6 +98,28 @@ words! {
 }
 
 impl DataRef {
+    /// Which columns of a table mean what, if it is one.
+    pub fn columns(&self) -> Option<&JobColumns> {
+        match self {
+            DataRef::Parquet { columns, .. }
+            | DataRef::Csv { columns, .. }
+            | DataRef::Arrow { columns, .. }
+            | DataRef::JsonLines { columns, .. } => Some(columns),
+            _ => None,
+        }
+    }
+
+    /// The same, to change.
+    pub fn columns_mut(&mut self) -> Option<&mut JobColumns> {
+        match self {
+            DataRef::Parquet { columns, .. }
+            | DataRef::Csv { columns, .. }
+            | DataRef::Arrow { columns, .. }
+            | DataRef::JsonLines { columns, .. } => Some(columns),
+            _ => None,
+        }
+    }
+
     /// Reads the short form: a URL, a name with its split if nothing before the first `:` looks like a
     /// folder, else a path.
     pub(crate) fn parse(text: &str) -> DataRef {
@@ -104,14 +141,21 @@ impl DataRef {
             let files = location;
             DataRef::Parquet { files, columns }
         } else if location.has_extension_or_gz("csv") || location.has_extension_or_gz("tsv") {
+            let delimiter = location.has_extension_or_gz("tsv").then_some('\t');
             DataRef::Csv {
-                delimiter: match location.has_extension_or_gz("csv") {
-                    true => ',',
-                    false => '\t',
-                },
                 file: location,
                 columns,
+                written: JobCsv {
+                    delimiter,
+                    ..JobCsv::default()
+                },
             }
+        } else if location.has_extension_or_gz("jsonl") || location.has_extension_or_gz("ndjson") {
+            let files = location;
+            DataRef::JsonLines { files, columns }
+        } else if location.has_extension("arrow") || location.has_extension("feather") {
+            let files = location;
+            DataRef::Arrow { files, columns }
         } else if location.is_url() || location.as_str().ends_with('/') {
             DataRef::Pictures { folder: location }
         } else {
@@ -145,7 +189,7 @@ impl DataRef {
     }
 
     fn read_table(field: &Field<'_>) -> Option<DataRef> {
-        let kinds = "`images`, `cifar`, `pictures`, `parquet` or `csv`";
+        let kinds = "`images`, `cifar`, `pictures`, `parquet`, `arrow`, `csv` or `jsonl`";
         let mut section = field.section_or(&format!("a string or a table with {kinds}"))?;
         if section.has("cifar") {
             read_cifar(section)
@@ -155,13 +199,20 @@ impl DataRef {
             section.finish();
             folder.map(|folder| DataRef::Pictures { folder })
         } else if section.has("parquet") {
-            table::read_parquet(section).map(|(files, columns)| DataRef::Parquet { files, columns })
+            let read = table::read_columns(section, "parquet");
+            read.map(|(files, columns)| DataRef::Parquet { files, columns })
+        } else if section.has("arrow") {
+            let read = table::read_columns(section, "arrow");
+            read.map(|(files, columns)| DataRef::Arrow { files, columns })
         } else if section.has("csv") {
-            table::read_csv(section).map(|(file, columns, delimiter)| DataRef::Csv {
+            csv::read(section).map(|(file, columns, written)| DataRef::Csv {
                 file,
                 columns,
-                delimiter,
+                written,
             })
+        } else if section.has("jsonl") {
+            let read = table::read_json_lines(section);
+            read.map(|(files, columns)| DataRef::JsonLines { files, columns })
         } else if let Some(key) = UNNAMED.into_iter().find(|key| section.has(key)) {
             section
                 .get(key)
@@ -205,6 +256,11 @@ impl DataRef {
                 let folder = Location::from_field(field)?.without_slash();
                 Some(DataRef::Pictures { folder })
             }
+            _ if is_excel(text) => field.reject(
+                "names an Excel file, which is not read",
+                "save the sheet as \"CSV UTF-8\", or convert it in Python: \
+                 pandas.read_excel(\"a.xlsx\").to_parquet(\"a.parquet\")",
+            ),
             _ => Location::from_field(field).map(DataRef::by_name),
         }
     }
@@ -219,10 +275,12 @@ fn name_what_it_holds(field: &Field<'_>) -> Option<DataRef> {
     let key = match DataRef::by_name(Location::new(text)) {
         DataRef::Csv { .. } => "csv",
         DataRef::Parquet { .. } => "parquet",
+        DataRef::Arrow { .. } => "arrow",
+        DataRef::JsonLines { .. } => "jsonl",
         _ => {
             return field.reject(
                 "does not say what it holds",
-                "name it by `csv`, `parquet`, `pictures`, `images` or `cifar` instead",
+                "name it by `csv`, `parquet`, `arrow`, `jsonl`, `pictures`, `images` or `cifar` instead",
             );
         }
     };
@@ -232,13 +290,20 @@ fn name_what_it_holds(field: &Field<'_>) -> Option<DataRef> {
     )
 }
 
+/// Whether a file of this name holds sheets of Excel or its like.
+fn is_excel(name: &str) -> bool {
+    let name = name.to_lowercase();
+    let endings = [".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"];
+    endings.iter().any(|ending| name.ends_with(ending))
+}
+
 fn read_idx(mut section: Section<'_>) -> Option<DataRef> {
     let images = section
         .need("images", "add `images = \"...\"`, the path of an IDX file")
         .and_then(|field| field.path());
     let labels = section.maybe("labels", |field| field.path());
     // Known here too, so that they are suggested for what looks like them.
-    for key in ["cifar", "pictures", "parquet", "csv"] {
+    for key in ["cifar", "pictures", "parquet", "arrow", "csv", "jsonl"] {
         section.get(key);
     }
     section.finish();

@@ -40,6 +40,12 @@ pub struct JobColumns {
     /// What stands before the decimals of numbers in a CSV file: `.` or `,`.
     #[serde(default = "point", skip_serializing_if = "is_point")]
     pub decimal: char,
+    /// What stands between groups of three digits of numbers in a CSV file: `,`, `.`, a space, `'` or `_`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thousands: Option<char>,
+    /// Words for what is not there in a CSV file or JSON lines, beside the usual ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub na: Vec<String>,
 }
 
 words! {
@@ -60,7 +66,7 @@ words! {
     }
 }
 
-fn point() -> char {
+pub(super) fn point() -> char {
     '.'
 }
 
@@ -113,6 +119,8 @@ impl Default for JobColumns {
             types: BTreeMap::new(),
             drop: Vec::new(),
             decimal: point(),
+            thousands: None,
+            na: Vec::new(),
         }
     }
 }
@@ -190,7 +198,7 @@ impl JobColumns {
             group: group?,
             types: types?,
             drop: drop?,
-            decimal: point(),
+            ..JobColumns::default()
         })
     }
 }
@@ -202,52 +210,38 @@ fn column(field: &Field<'_>) -> Option<String> {
     }
 }
 
-/// Reads `{ parquet = "..." }`; the key is there.
-pub(super) fn read_parquet(mut section: Section<'_>) -> Option<(Location, JobColumns)> {
+/// Reads `{ parquet = "..." }` or the like; the key is there.
+pub(super) fn read_columns(
+    mut section: Section<'_>,
+    key: &'static str,
+) -> Option<(Location, JobColumns)> {
     let files = section
-        .get("parquet")
+        .get(key)
         .and_then(|field| Location::from_field(&field));
     let columns = JobColumns::read(&mut section);
     section.finish();
     files.zip(columns)
 }
 
-/// Reads `{ csv = "..." }`; the key is there.
-pub(super) fn read_csv(mut section: Section<'_>) -> Option<(Location, JobColumns, char)> {
-    let file = section
-        .get("csv")
+/// Reads `{ jsonl = "..." }`; the key is there.
+pub(super) fn read_json_lines(mut section: Section<'_>) -> Option<(Location, JobColumns)> {
+    let files = section
+        .get("jsonl")
         .and_then(|field| Location::from_field(&field));
     let columns = JobColumns::read(&mut section);
-    let delimiter = section.or("delimiter", ',', |field| {
-        let text = field.text()?;
-        let mut characters = text.chars();
-        match (characters.next(), characters.next()) {
-            (Some(one), None) if one.is_ascii() && !"\"\r\n".contains(one) => Some(one),
-            _ => field.reject(
-                format!("must be one ASCII character, found {text:?}"),
-                "for example \";\" or \"\\t\"",
-            ),
-        }
-    });
-    let decimal = section.or("decimal", point(), |field| {
-        field.one_of(&[".", ","]).map(|word| match word {
-            "," => ',',
-            _ => '.',
-        })
-    });
-    let delimiter = match (delimiter, decimal) {
-        (Some(','), Some(',')) => section.get("decimal").and_then(|field| {
-            field.reject(
-                "cannot be the delimiter too",
-                "say what stands between two fields, for example `delimiter = \";\"`",
-            )
-        }),
-        (delimiter, _) => delimiter,
-    };
+    let na = section.or("na", Vec::new(), |field| words_for_gaps(&field));
     section.finish();
     let columns = JobColumns {
-        decimal: decimal?,
+        na: na?,
         ..columns?
     };
-    Some((file?, columns, delimiter?))
+    Some((files?, columns))
+}
+
+/// Words for what is not there.
+pub(super) fn words_for_gaps(field: &Field<'_>) -> Option<Vec<String>> {
+    field.all(|field| match field.text()?.trim() {
+        "" => field.reject("must be a word", "an empty cell is a gap anyway"),
+        word => Some(word.to_owned()),
+    })
 }

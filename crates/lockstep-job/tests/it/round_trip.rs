@@ -2,11 +2,11 @@
 
 use lockstep_job::{
     Bytes, ClassWeights, Comparison, Condition, Data, DataRef, Embed, Every, Features, Job,
-    JobAugment, JobCheckpoint, JobColumnType, JobColumns, JobFilter, JobGang, JobLayer, JobLoss,
-    JobModel, JobNetwork, JobNormalise, JobOptimizer, JobSchedule, JobSplit, JobTransform,
-    JobTransport, Keep, Kube, Label, LearnerJob, Location, Measure, NetworkJob, NetworkTraining,
-    Notify, Occasion, Pair, Placement, Recover, Resources, Run, Split, Storage, TensorBoard,
-    Toleration, Track, Train, Validation, Volume, VolumeSource, WeightRule, Workers,
+    JobAugment, JobCheckpoint, JobColumnType, JobColumns, JobCsv, JobEncoding, JobFilter, JobGang,
+    JobLayer, JobLoss, JobModel, JobNetwork, JobNormalise, JobOptimizer, JobSchedule, JobSplit,
+    JobTransform, JobTransport, Keep, Kube, Label, LearnerJob, Location, Measure, NetworkJob,
+    NetworkTraining, Notify, Occasion, Pair, Placement, Recover, Resources, Run, Split, Storage,
+    TensorBoard, Toleration, Track, Train, Validation, Volume, VolumeSource, WeightRule, Workers,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -34,18 +34,35 @@ fn data_ref() -> impl Strategy<Value = DataRef> {
         }),
         location().prop_map(|folder| DataRef::Pictures { folder }),
         (location(), columns()).prop_map(|(files, columns)| DataRef::Parquet { files, columns }),
+        (location(), columns(), vec("[a-z/#-]{1,4}", 0..3)).prop_map(|(files, columns, na)| {
+            DataRef::JsonLines {
+                files,
+                columns: JobColumns { na, ..columns },
+            }
+        }),
         (
             location(),
             columns(),
-            proptest::sample::select(vec![',', ';', '\t'])
+            option::of(proptest::sample::select(vec![',', ';', '\t'])),
+            any::<bool>(),
         )
-            .prop_map(|(file, columns, delimiter)| DataRef::Csv {
+            .prop_map(|(file, columns, delimiter, more)| DataRef::Csv {
                 file,
                 columns: JobColumns {
-                    decimal: if delimiter == ';' { ',' } else { '.' },
+                    decimal: if delimiter == Some(';') { ',' } else { '.' },
+                    thousands: more.then_some(' '),
+                    na: if more {
+                        vec!["-999".into()]
+                    } else {
+                        Vec::new()
+                    },
                     ..columns
                 },
-                delimiter
+                written: JobCsv {
+                    delimiter,
+                    encoding: more.then_some(JobEncoding::Latin1),
+                    comment: more.then_some('#'),
+                },
             }),
     ]
 }

@@ -4,7 +4,7 @@ mod file;
 use crate::tables::{columns, folder, place};
 use file::{Chunk, Codec, Encoding, Kind, differences, level_runs, parquet, run};
 use flate2::{Compression, write::GzEncoder};
-use lockstep_table::{TableError, TableFormat, TableReader};
+use lockstep_table::{CsvFormat, TableError, TableFormat, TableReader};
 use lockstep_testkit::peak;
 use proptest::prelude::*;
 use std::io::Write;
@@ -217,7 +217,7 @@ fn a_page_that_unpacks_to_more_than_it_says_is_refused() {
 fn a_line_of_nothing_but_delimiters_takes_little() {
     let folder = folder(&[("bomb.csv", vec![b','; 100 << 20])]);
     let file = place(&folder).join("bomb.csv").unwrap();
-    let format = TableFormat::Csv { delimiter: b',' };
+    let format = TableFormat::Csv(CsvFormat::default());
     let columns = columns(&[], Some("label"), None);
     let (result, peak) = peak(|| {
         let mut reader = TableReader::open(&file, format, &columns, MEMORY)?;

@@ -1,7 +1,7 @@
 //! Whatever bytes a file holds, reading it ends in rows or in an error, never in a panic.
 
 use crate::tables::{all, columns, folder, place};
-use lockstep_table::{EmbeddingPart, TableFormat, TableReader, metadata, write_part};
+use lockstep_table::{CsvFormat, EmbeddingPart, TableFormat, TableReader, metadata, write_part};
 use proptest::prelude::*;
 
 /// A whole file, small enough that most changes hit something that matters.
@@ -22,7 +22,9 @@ fn whole() -> Vec<u8> {
 fn refusal(bytes: Vec<u8>, format: TableFormat) -> Option<String> {
     let name = match format {
         TableFormat::Parquet => "x.parquet",
-        TableFormat::Csv { .. } => "x.csv",
+        TableFormat::Csv(_) => "x.csv",
+        TableFormat::Arrow => "x.arrow",
+        TableFormat::JsonLines => "x.jsonl",
     };
     let folder = folder(&[(name, bytes)]);
     let file = place(&folder).join(name).unwrap();
@@ -100,11 +102,18 @@ proptest! {
 
     #[test]
     fn any_text_is_survived_as_csv(text in "(path|label|embedding|[0-9,;\"\r\n\\-e. é]){0,60}") {
-        refusal(text.into_bytes(), TableFormat::Csv { delimiter: b',' });
+        refusal(text.into_bytes(), TableFormat::Csv(CsvFormat::default()));
     }
 
     #[test]
     fn any_bytes_are_survived_as_csv(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-        refusal([b"path,label,embedding\n", bytes.as_slice()].concat(), TableFormat::Csv { delimiter: b',' });
+        refusal([b"path,label,embedding\n", bytes.as_slice()].concat(), TableFormat::Csv(CsvFormat::default()));
+        // As they are, they may look like UTF-16.
+        refusal(bytes, TableFormat::Csv(CsvFormat::default()));
+    }
+
+    #[test]
+    fn any_text_is_survived_as_json_lines(text in "([{}:,\"\\[\\]\n]|\"label\"|\"embedding\"|null|[0-9a-e.\\\\]){0,40}") {
+        refusal(text.into_bytes(), TableFormat::JsonLines);
     }
 }

@@ -268,14 +268,23 @@ const CHANGES: usize = 60;
 
 #[test]
 fn columns_of_other_types_than_numbers_are_found_and_read() {
-    let file = place(written()).join("mixed.parquet").unwrap();
+    columns_are_read_from("mixed.parquet", TableFormat::Parquet);
+}
+
+#[test]
+fn feather_files_are_read_as_parquet_is() {
+    columns_are_read_from("mixed.feather", TableFormat::Arrow);
+}
+
+fn columns_are_read_from(name: &str, format: TableFormat) {
+    let file = place(written()).join(name).unwrap();
     let known = ColumnNames {
         label: Some("amount".to_owned()),
         types: [("zip".to_owned(), ColumnType::Category)].into(),
         ..ColumnNames::default()
     };
-    let files = find_files(&file, TableFormat::Parquet).unwrap();
-    let looked = look(&files, TableFormat::Parquet, &known, 1 << 20).unwrap();
+    let files = find_files(&file, format).unwrap();
+    let looked = look(&files, format, &known, 1 << 20).unwrap();
     let category = |values: [&str; 2]| ColumnKind::Category {
         values: values.map(String::from).into(),
     };
@@ -306,7 +315,7 @@ fn columns_of_other_types_than_numbers_are_found_and_read() {
         gaps: Gaps::Keep,
         ..known
     };
-    let batch = read("mixed.parquet", &columns).unwrap();
+    let batch = all(TableReader::open(&file, format, &columns, 1 << 20).unwrap()).unwrap();
     let of_row = |row: usize| &batch.features[row * batch.width..][..batch.width];
     let date = [2024.0, 2.0, 29.0, 3.0];
     let first = [&[1.0, 1.0, 12.5][..], &date, &date, &[13.5, 6.75, 3.0, 1.0]].concat();

@@ -2,7 +2,9 @@
 
 use crate::tables::{all, columns};
 use lockstep_place::{Access, Place};
-use lockstep_table::{EmbeddingPart, TableError, TableFormat, TableReader, footer, write_part};
+use lockstep_table::{
+    CsvFormat, EmbeddingPart, TableError, TableFormat, TableReader, footer, write_part,
+};
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
@@ -175,7 +177,7 @@ fn a_csv_file_is_read_once_from_its_beginning_to_its_end() {
     let columns = columns(&["x"], Some("label"), None);
     let reader = TableReader::open(
         &server.place("a.csv"),
-        TableFormat::Csv { delimiter: b',' },
+        TableFormat::Csv(CsvFormat::default()),
         &columns,
         1 << 20,
     );

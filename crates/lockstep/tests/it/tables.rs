@@ -324,6 +324,127 @@ fn decimal_commas_are_numbers_to_predict_and_german_dates_are_dates() {
     assert_eq!(said.lines().count(), 21, "{said}");
 }
 
+/// A table as spreadsheets write it: letters of one byte, comments, currencies, percents, groups of digits, and words for
+/// what is not there.
+fn exported(rows: std::ops::Range<usize>) -> Vec<u8> {
+    let mut text = "# exported\nort;umsatz;anteil;note;käufer\n".to_owned();
+    for row in rows {
+        let part = row * 37 % 100;
+        let turnover = match row % 9 {
+            0 => "k.A.".to_owned(),
+            _ => format!("{}.{:03},50 €", part + 1, part),
+        };
+        let note = ["-", "#N/A", "NaT", "missing", "7"][row % 5];
+        text += &format!(
+            "{};{turnover};{part}%;{note};{}\n",
+            ["Köln", "Ulm"][row % 2],
+            ["nein", "ja"][usize::from(part > 50)]
+        );
+    }
+    text.chars()
+        .map(|letter| match letter {
+            '€' => 0x80,
+            letter => u8::try_from(u32::from(letter)).unwrap(),
+        })
+        .collect()
+}
+
+#[test]
+fn csv_as_people_have_it_is_read_and_new_files_are_read_as_the_training_table_was() {
+    let keys =
+        "label = 'käufer', decimal = ',', na = ['k.A.'], encoding = 'latin-1', comment = '#'";
+    let place = place(&format!(
+        "name = 'g'\n[data]\ntrain = {{ csv = 'g.csv', {keys} }}\nval_split = 0.2\n[model]\nkind = 'mlp'\nhidden = [8]\n\
+         [train]\nepochs = 2\nbatch = 32\noptimizer = {{ kind = 'adamw' }}\n"
+    ));
+    fs::write(place.path("g.csv"), exported(0..400)).unwrap();
+    let source = format!("{{ csv = 'g.csv', {keys} }}");
+    let ran = run(&place, &["data", "show", &source, "--json"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let shown: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let columns = shown["columns"].as_array().unwrap();
+    assert_eq!(columns[0]["values"], serde_json::json!(["Köln", "Ulm"]));
+    let told =
+        |at: usize| ["type", "gaps", "smallest", "largest"].map(|key| columns[at][key].clone());
+    let expected = serde_json::json!(["number", 45, 1000.5, 100_099.5]);
+    assert_eq!(serde_json::json!(told(1)), expected, "{shown}");
+    let expected = serde_json::json!(["number", 0, 0.0, 0.99_f32]);
+    assert_eq!(serde_json::json!(told(2)), expected, "{shown}");
+    let expected = serde_json::json!(["number", 320, 7.0, 7.0]);
+    assert_eq!(serde_json::json!(told(3)), expected, "{shown}");
+    let flags = serde_json::json!([{ "column": "anteil", "suspicion": "leak" }]);
+    assert_eq!(shown["flags"], flags);
+    // Of a new file only the path is said.
+    let result = train(&place, &[]);
+    fs::write(place.path("new.csv"), exported(400..420)).unwrap();
+    let run_dir = place.path("runs").join(result["run"].as_str().unwrap());
+    let run_dir = run_dir.to_str().unwrap();
+    let args = ["predict", run_dir, "--data", "new.csv", "--out", "said.csv"];
+    let ran = run(&place, &args);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("does not have"), "{}", ran.stderr);
+    let said = fs::read_to_string(place.path("said.csv")).unwrap();
+    assert_eq!(said.lines().count(), 21, "{said}");
+    // Whoever serves the model is told the same of its columns.
+    let card = read_json(&std::path::Path::new(run_dir).join("model/model.json"));
+    let form = serde_json::json!({ "na": ["k.A."], "decimal_comma": true });
+    assert_eq!(card["inputs"][1]["form"], form, "{card}");
+}
+
+#[test]
+fn delimiters_utf16_and_json_lines_are_found_and_excel_is_told_what_to_do() {
+    let place = place(NETWORK);
+    let rows = [
+        ("a", "label"),
+        ("1700000000001", "x"),
+        ("1700000000003", "y"),
+    ];
+    let between = |sign: &str| -> String {
+        let line = |(a, b): (&str, &str)| format!("{a}{sign}{b}\n");
+        rows.map(line).concat()
+    };
+    let wide: Vec<u8> = between("\t")
+        .encode_utf16()
+        .flat_map(u16::to_le_bytes)
+        .collect();
+    let json = rows[1..].iter();
+    let json: String = json
+        .map(|(a, b)| format!("{{\"a\": {a}, \"label\": \"{b}\"}}\n"))
+        .collect();
+    let mut seen = Vec::new();
+    for (name, bytes) in [
+        ("comma.csv", between(",").into_bytes()),
+        ("semicolon.csv", between(";").into_bytes()),
+        ("pipe.csv", between("|").into_bytes()),
+        ("tab.tsv", between("\t").into_bytes()),
+        ("wide.csv", wide),
+        ("lines.jsonl", json.into_bytes()),
+    ] {
+        fs::write(place.path(name), bytes).unwrap();
+        let ran = run(&place, &["data", "show", name, "--json"]);
+        assert_eq!(ran.code, Some(0), "{name}: {}", ran.stderr);
+        let mut shown: Value = serde_json::from_str(&ran.stdout).unwrap();
+        shown["source"] = Value::Null;
+        // Whole numbers have all their digits.
+        assert_eq!(
+            shown["columns"][0]["largest"], 1_700_000_000_003_i64,
+            "{shown}"
+        );
+        seen.push(shown);
+    }
+    assert!(seen.iter().all(|shown| *shown == seen[0]), "{seen:?}");
+    let ran = run(&place, &["data", "show", "comma.csv"]);
+    assert!(
+        ran.stdout.contains("1700000000001 to 1700000000003"),
+        "{}",
+        ran.stdout
+    );
+    fs::write(place.path("sheet.xlsx"), "PK").unwrap();
+    let ran = run(&place, &["data", "show", "sheet.xlsx"]);
+    assert_ne!(ran.code, Some(0));
+    assert!(ran.stderr.contains("pandas.read_excel"), "{}", ran.stderr);
+}
+
 #[test]
 fn the_day_comes_first_in_all_rows_of_a_column_or_in_none() {
     let place = place(NETWORK);
@@ -487,7 +608,7 @@ fn what_is_wrong_with_a_table_is_said_with_its_place() {
         ),
         (
             "a;label\n1;x\n2;y\n",
-            "",
+            "delimiter = ','",
             "if ';' is between columns, say `delimiter = \";\"`",
         ),
         (
@@ -523,8 +644,30 @@ fn what_is_wrong_with_a_table_is_said_with_its_place() {
         ("a,label\n1,x\n2,y\n", "types = { a = 'numbr' }", "types.a"),
         (
             "a,label\n1,x\n2,y\n",
-            "decimal = ','",
+            "decimal = ',', delimiter = ','",
             "cannot be the delimiter too",
+        ),
+        (
+            "a,label\n1,x\n2,y\n",
+            "thousands = '.'",
+            "cannot be the decimal point too",
+        ),
+        ("a,label\n1,x\n2,y\n", "na = ['']", "must be a word"),
+        (
+            "a,label\n1,x\n2,y\n",
+            "encoding = 'latin1'",
+            "did you mean `latin-1`?",
+        ),
+        (
+            "a,label\n1,x\n-inf,y\n",
+            "",
+            "line 3: the column `a` holds `-inf`, which is infinite, and every value must be a finite number; `na = \
+             [\"-inf\"]` makes a gap of it",
+        ),
+        (
+            "PK\u{3}\u{4} and so on",
+            "",
+            "it is an Excel file or a zip archive; save the sheet as",
         ),
         (
             "a,b,label\n1,2,x\n2,3,y\n",

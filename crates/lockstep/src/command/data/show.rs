@@ -4,27 +4,31 @@ use crate::args::DataShowArgs;
 use crate::view::{self, Frame, Table, count, plural};
 use anyhow::{Context, bail};
 use lockstep_base::fs::CacheDir;
-use lockstep_data::{ColumnKind, Dataset, Source, TableColumn, TargetKind};
-use lockstep_job::{DataRef, Job, Label, Override};
+use lockstep_data::{
+    ColumnKind, Dataset, Source, Suspect, Suspicion, TableColumn, TargetKind, suspects,
+};
+use lockstep_job::{Job, Label, Override};
 use lockstep_resolve::ResolvedJob;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// A job whose data alone are looked at.
 const JOB_FILE: &str = "show.toml";
 const JOB: &str = "name = 'show'\n[data]\ntrain = 'x.csv'\n[model]\nkind = 'mlp'\nhidden = [1]\n\
                    [train]\nepochs = 1\nbatch = 1\noptimizer = { kind = 'sgd' }\n";
+/// The smallest and the largest number of columns, with all their digits.
+type ExactRanges = BTreeMap<String, [i128; 2]>;
+
 /// The most values and classes that people are shown.
 const SHOWN: usize = 12;
 
 pub(super) fn run(args: &DataShowArgs) -> anyhow::Result<()> {
     let job = job(args)?;
+    let train = ResolvedJob::of(&job, job.network(Path::new(JOB_FILE))?)?;
+    let train = train.sets.train;
     let source = Source::Samples {
-        source: Box::new(
-            ResolvedJob::of(&job, job.network(Path::new(JOB_FILE))?)?
-                .sets
-                .train,
-        ),
+        source: Box::new(train.clone()),
         pictures: None,
     };
     let mut tell = |message: &str| crate::command::tell(message);
@@ -43,9 +47,11 @@ pub(super) fn run(args: &DataShowArgs) -> anyhow::Result<()> {
             names.join(", ")
         );
     }
+    let exact = exact_ranges(&train, &set)?;
+    let flags = suspects(&set);
     crate::command::print(match args.json {
-        true => format!("{}\n", in_json(&set)),
-        false => in_words(&set),
+        true => format!("{}\n", in_json(&set, &exact, &flags)),
+        false => in_words(&set, &exact, &flags),
     })?;
     Ok(())
 }
@@ -61,15 +67,58 @@ fn job(args: &DataShowArgs) -> anyhow::Result<Job> {
     let here = std::env::current_dir().context("there is no current folder")?;
     let mut job = Job::parse(&here.join(JOB_FILE), JOB, &overrides, None)?;
     if let Some(data) = &mut job.data
-        && let (Some(label), DataRef::Csv { columns, .. } | DataRef::Parquet { columns, .. }) =
-            (&args.label, &mut data.train)
+        && let (Some(label), Some(columns)) = (&args.label, data.train.columns_mut())
     {
         columns.label = Label::One(label.clone());
     }
     Ok(job)
 }
 
-fn in_words(set: &Dataset) -> String {
+/// The smallest and the largest number of columns by their names, where those are whole and have more digits than a sample
+/// keeps.
+fn exact_ranges(source: &Source, set: &Dataset) -> anyhow::Result<ExactRanges> {
+    /// Up to here, single precision has all whole numbers.
+    const EXACT: f32 = 16_777_216.0;
+    let large = |column: &&TableColumn| {
+        let ends = [column.smallest, column.largest];
+        let is_large = ends.iter().flatten().any(|end| end.abs() >= EXACT);
+        column.column.kind == ColumnKind::Number && is_large
+    };
+    let columns = set.table().columns.iter().filter(large);
+    let names: Vec<String> = columns.map(|column| column.column.name.clone()).collect();
+    let Source::Table(table) = source else {
+        return Ok(ExactRanges::new());
+    };
+    if names.is_empty() {
+        return Ok(ExactRanges::new());
+    }
+    let numbers = table.whole_numbers(&names)?.into_iter();
+    let ranges = numbers.map(|numbers| numbers.and_then(|numbers| numbers.range));
+    let ranges = names.into_iter().zip(ranges);
+    Ok(ranges
+        .filter_map(|(name, range)| Some((name, range?)))
+        .collect())
+}
+
+/// What a person is told of a column to look at.
+fn in_a_sentence(flag: &Suspect) -> String {
+    let name = &flag.column;
+    match flag.suspicion {
+        Suspicion::Id => format!(
+            "{name} looks like an id: every row has another number. A model can only learn it by heart; `drop = \
+             [\"{name}\"]` leaves it out\n"
+        ),
+        Suspicion::Constant => format!(
+            "{name} is the same in all rows: nothing can be learned from it; `drop = [\"{name}\"]` leaves it out\n"
+        ),
+        Suspicion::Leak => format!(
+            "{name} tells the label by itself. If it is not known before the label is, leave it out: `drop = \
+             [\"{name}\"]`\n"
+        ),
+    }
+}
+
+fn in_words(set: &Dataset, exact: &ExactRanges, flags: &[Suspect]) -> String {
     let mut text = format!("{}: {}\n", set.name(), plural(set.len(), "sample"));
     let table = set.table();
     if table.columns.is_empty() {
@@ -82,6 +131,7 @@ fn in_words(set: &Dataset) -> String {
             ),
         };
     } else {
+        let cells = |column: &TableColumn| cells(column, exact.get(&column.column.name));
         let rows: Vec<[String; 4]> = table.columns.iter().map(cells).collect();
         text += &columns(&rows);
     }
@@ -92,13 +142,14 @@ fn in_words(set: &Dataset) -> String {
         };
         text += &format!("{name} is left out: {}\n", left.reason);
     }
+    text += &flags.iter().map(in_a_sentence).collect::<String>();
     text + &labels(set)
 }
 
-fn cells(column: &TableColumn) -> [String; 4] {
+fn cells(column: &TableColumn, exact: Option<&[i128; 2]>) -> [String; 4] {
     let range = || match (column.smallest, column.largest) {
-        (Some(least), Some(most)) => format!("{least} to {most}"),
-        _ => String::new(),
+        (Some(least), Some(most)) if exact.is_none() => format!("{least} to {most}"),
+        _ => exact.map_or(String::new(), |[least, most]| format!("{least} to {most}")),
     };
     let holds = match &column.column.kind {
         ColumnKind::Number => range(),
@@ -181,8 +232,17 @@ fn range(set: &Dataset, column: usize) -> [f32; 2] {
     })
 }
 
-fn in_json(set: &Dataset) -> Value {
+fn in_json(set: &Dataset, exact: &ExactRanges, flags: &[Suspect]) -> Value {
     let table = set.table();
+    let mut columns = json!(table.columns);
+    for column in columns.as_array_mut().into_iter().flatten() {
+        let range = column["name"].as_str().and_then(|name| exact.get(name));
+        // JSON here has whole numbers of 64 bits.
+        if let Some([Ok(least), Ok(most)]) = range.map(|range| range.map(i64::try_from)) {
+            column["smallest"] = json!(least);
+            column["largest"] = json!(most);
+        }
+    }
     let label = match set.target_kind() {
         _ if !set.is_labelled() => Value::Null,
         TargetKind::Classes => {
@@ -203,7 +263,8 @@ fn in_json(set: &Dataset) -> Value {
         "source": set.name(),
         "samples": set.len(),
         "shape": set.shape(),
-        "columns": table.columns,
+        "columns": columns,
+        "flags": flags,
         "left_out": table.left_out,
         "label": label,
     })
