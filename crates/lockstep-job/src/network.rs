@@ -21,7 +21,7 @@ job_file! {
             model: JobModel = need("add a [model] section with a `kind` or `layers`")
                 => Any, |field, ()| JobModel::read(field.section()?);
             /// How to train it.
-            train: Train = need("add a [train] section with `epochs`, `batch` and `optimizer`")
+            train: Train = need("add a [train] section, for example with `epochs = 20`; it may be empty")
                 => Any, |field, ()| {
                     let batch_norm = model.as_ref().is_some_and(|model| model.network.uses_batch_norm());
                     Train::read(field.section()?, workers, batch_norm)

@@ -42,7 +42,7 @@ kinds! {
             /// Added to the denominator.
             eps: f64 = default(EPS) => Rule::POSITIVE;
             /// Share of the weights that is taken away in a step, times the learning rate.
-            weight_decay: f64 = default(1e-2) => Rule::NOT_NEGATIVE;
+            weight_decay: f64 = default(DECAY) => Rule::NOT_NEGATIVE;
         }
         /// RMSprop: each weight's gradient is divided by a running mean of its size.
         "rmsprop" RmsProp {
@@ -72,6 +72,19 @@ kinds! {
 const LR: f64 = 1e-3;
 const BETAS: [f64; 2] = [0.9, 0.999];
 const EPS: f64 = 1e-8;
+/// Of AdamW.
+const DECAY: f64 = 1e-2;
+
+impl Default for JobOptimizer {
+    fn default() -> Self {
+        JobOptimizer::AdamW {
+            lr: LR,
+            betas: BETAS,
+            eps: EPS,
+            weight_decay: DECAY,
+        }
+    }
+}
 
 impl JobOptimizer {
     /// The learning rate before any schedule.

@@ -6,6 +6,9 @@ use crate::TreesKind;
 use crate::field::{Field, Rule};
 use crate::keys::{Any, Check, Each, NotEmpty, SchemaLimits, kinds};
 use crate::section::Section;
+
+/// The width of the hidden layer that a network has where nobody says more.
+const HIDDEN: usize = 128;
 use serde_json::{Map, Value, json};
 
 kinds! {
@@ -14,7 +17,7 @@ kinds! {
         /// Dense layers with ReLU between them, and a last one to the number of classes.
         "mlp" Mlp {
             /// Width of each hidden layer.
-            hidden: Vec<usize> = need("add `hidden = [512, 512]`")
+            hidden: Vec<usize> = default(vec![HIDDEN])
                 => NotEmpty(1..=MAX_WIDTH, "for example [512, 512]");
             /// Probability that a hidden unit is dropped in a training step.
             dropout: f64 = default(0.0) => Rule::BELOW_ONE;

@@ -10,9 +10,9 @@ keys! {
     /// How a network is trained.
     pub struct NetworkTraining {
         /// Passes over the training set.
-        epochs: u32 = need("add `epochs = 10`") => 1..=u32::MAX;
+        epochs: u32 = default(EPOCHS) => 1..=u32::MAX;
         /// Samples in an optimizer step, over all workers.
-        batch: usize = need("add `batch = 32`") => 1..=MAX_BATCH;
+        batch: usize = default(BATCH) => 1..=MAX_BATCH;
         /// What is minimised: `"cross-entropy"` of classes, `"mse"` of numbers, or `"bce"` of labels of which a
         /// sample may have several. If left out, it follows from the labels.
         loss: Option<JobLoss> = optional => Any;
@@ -24,7 +24,7 @@ keys! {
         /// each, in their order. For classes only.
         class_weights: Option<ClassWeights> = optional => Any;
         /// What turns gradients into new weights. The kind alone may be written as a word: `"adamw"`.
-        optimizer: JobOptimizer as WordOr<JobOptimizer> = need("add `optimizer = { kind = \"sgd\", lr = 1e-3 }`")
+        optimizer: JobOptimizer as WordOr<JobOptimizer> = default(JobOptimizer::default())
             => Any, |field, ()| JobOptimizer::read(field.section()?);
         /// How the learning rate changes over the run. The kind alone may be written as a word: `"cosine"`.
         schedule: JobSchedule as WordOr<JobSchedule> = default(JobSchedule::default()) => Any, |field, ()| {
@@ -83,3 +83,7 @@ fn parts(field: &Field<'_>) -> Option<BTreeMap<String, f64>> {
 
 /// Samples, far beyond what a step takes, so that sizes made from it cannot overflow.
 const MAX_BATCH: usize = 1 << 24;
+/// Enough for a table of some hundred rows; who has many more sees how it goes, and sets fewer.
+const EPOCHS: u32 = 100;
+/// Small enough that a few hundred rows are many steps.
+const BATCH: usize = 32;

@@ -84,7 +84,6 @@ fn every_mistake_is_named_at_its_place_with_what_would_be_right() {
         ("epochs = 10", "epochs = 10\nepochs = 11", "9:1", "duplicate key", "given above"),
         ("[train]", "[train", "7:7", "unclosed table", "expected `]`"),
         // Keys.
-        ("epochs = 10", "", "7:1", "missing key `epochs` in [train]", "add `epochs = 10`"),
         ("epochs = 10", "epochs = 10\ncolour = 3", "9:1", "unknown key `colour`", "use one of `epochs`, `batch`"),
         ("[train]", "[trian]", "7:2", "unknown key `trian` in the job file", "`train`"),
         (model, "knd = \"mlp\"", "5:1", "unknown key `knd` in [model]", "`kind`"),
