@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 /// Everything that is known about how a model did on a set; `evaluation.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
+#[allow(clippy::large_enum_variant, reason = "a model has one of these")]
 pub enum Evaluation {
     /// Of a model that predicts a class.
     Classes(Classification),

@@ -17,7 +17,6 @@ use lockstep_events::Metrics;
 use lockstep_events::control::{Finished, FromWorker};
 use lockstep_events::event::{EpochResult, Progress};
 use lockstep_learner::{Gang, GenerationEnd, Reporter, Wish};
-use lockstep_measure::Evaluation;
 use lockstep_model::{Assessor, Outputs, Predictions};
 use lockstep_place::Place;
 use lockstep_resolve::Interval;
@@ -235,7 +234,7 @@ impl<'a> Session<'a> {
         self.checkpoint(rounds, &best, &trained, &history)?;
         let kept = best.as_ref().map_or(rounds, |best| best.round);
         let (sha256, evaluation) = self.publish(boosting.booster()?, kept, rounds)?;
-        let summary = evaluation.as_ref().map(Evaluation::summary);
+        let summary = evaluation.as_ref().map(|of| Box::new(of.summary()));
         Ok(GenerationEnd::Finished(Box::new(Finished {
             stopped_early: boosting.rounds() < wanted,
             metrics: evaluation.as_ref().map(metrics_of),

@@ -321,7 +321,7 @@ impl<N: Network> Trainer<'_, N> {
             self.last_checkpoint()?;
         }
         Ok(Finished {
-            evaluation: evaluation.map(|evaluation| evaluation.summary()),
+            evaluation: evaluation.map(|evaluation| Box::new(evaluation.summary())),
             metrics: kept.metrics,
             val: kept.val,
             best_epoch: Some(kept.epoch),
