@@ -193,7 +193,7 @@ pub struct Finished {
     /// What was learned, measured on the test set.
     pub metrics: Option<Metrics>,
     /// What it is worth there, in more numbers.
-    pub evaluation: Option<Summary>,
+    pub evaluation: Option<Box<Summary>>,
     /// What was learned, measured on validation data, if there are some.
     pub val: Option<Metrics>,
     /// The epoch whose weights were kept.

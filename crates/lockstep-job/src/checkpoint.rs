@@ -35,10 +35,36 @@ words! {
         "accuracy" Accuracy
         /// The highest F1 is the best: the mean over the classes or labels, all alike.
         "f1" F1
+        /// The highest precision is the best: the mean over the classes or labels, all alike.
+        "precision" Precision
+        /// The highest recall is the best: the mean over the classes or labels, all alike.
+        "recall" Recall
         /// The highest share of samples whose class is among the five most probable is the best.
         "top5" Top5
         /// Of two classes, the largest area under the ROC curve is the best.
         "auc" Auc
+        /// Of two classes, the highest mean precision over all samples of the positive one is the best.
+        "average_precision" AveragePrecision
+        /// Of two classes, the highest F1 of the positive one is the best.
+        "positive.f1" PositiveF1
+        /// Of two classes, the highest precision of the positive one is the best.
+        "positive.precision" PositivePrecision
+        /// Of two classes, the highest recall of the positive one is the best.
+        "positive.recall" PositiveRecall
+        /// The highest F1 is the best: the mean over the classes, each as heavy as it has samples.
+        "weighted.f1" WeightedF1
+        /// The highest precision is the best: the mean over the classes, each as heavy as it has samples.
+        "weighted.precision" WeightedPrecision
+        /// The highest recall is the best: the mean over the classes, each as heavy as it has samples.
+        "weighted.recall" WeightedRecall
+        /// The highest share of samples all of whose labels were told rightly is the best.
+        "exact" Exact
+        /// The highest F1 over all labels of all samples is the best.
+        "micro.f1" MicroF1
+        /// The highest precision over all labels of all samples is the best.
+        "micro.precision" MicroPrecision
+        /// The highest recall over all labels of all samples is the best.
+        "micro.recall" MicroRecall
         /// The lowest mean squared error is the best.
         "mse" Mse
         /// The lowest mean absolute error is the best.

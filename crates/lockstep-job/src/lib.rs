@@ -98,7 +98,10 @@ pub use secrets::{hide_secrets, masked, masked_words, without_secrets};
 pub use storage::Storage;
 pub use template::template;
 pub use track::{TensorBoard, Track};
-pub use train::{ClassWeights, JobLoss, NetworkTraining, Train, WeightRule, Workers, WorkersRange};
+pub use train::{
+    ClassWeights, JobDecision, JobLoss, JobThreshold, NetworkTraining, PositiveClass,
+    ThresholdRule, Train, WeightRule, Workers, WorkersRange,
+};
 pub use trees::{
     GrowPolicy, TreesCheckpoint, TreesJob, TreesKind, TreesModel, TreesTraining, XgboostParameters,
 };

@@ -9,7 +9,7 @@ use crate::keys::{Any, By, FromField, Table, keys, words};
 use crate::section::Section;
 use crate::train::{MAX_SEED, MAX_THREADS};
 use crate::xgboost_names::{OBJECTIVES, key_of};
-use crate::{Data, Every, JobCheckpoint, Measure, Workers};
+use crate::{ClassWeights, Data, Every, JobCheckpoint, JobDecision, Measure, Workers};
 use std::collections::BTreeMap;
 
 /// More rounds than anybody waits for.
@@ -95,7 +95,7 @@ keys! {
         subsample: Option<f64> = optional => Rule::SOME_SHARE;
         /// The share of the columns that a tree is grown on.
         colsample_bytree: Option<f64> = optional => Rule::SOME_SHARE;
-        /// How much a row of the second class counts, where there are two.
+        /// How much a row of the positive class counts, where there are two: see `train.positive`.
         scale_pos_weight: Option<f64> = optional => Rule::POSITIVE;
         /// What is predicted without any tree: a probability, or a number. If left out, the mean of the training rows; 0.5
         /// for several classes, and 0 for rankings.
@@ -134,6 +134,12 @@ keys! {
         /// End after so many rounds without a better value of `checkpoint.best` on validation data, and keep the best
         /// round's trees. If left out, all rounds are trained.
         patience: Option<u32> = optional => 1..=MAX_ROUNDS;
+        /// How much each class counts: `"balanced"`, as if all had as many training rows, or a number for each, in their
+        /// order. For classes only.
+        class_weights: Option<ClassWeights> = optional => Any;
+        /// Which of two classes is looked for, and when it is predicted.
+        #[serde(flatten)]
+        decision: JobDecision = flat(JobDecision::read_keys) => Any;
     }
 }
 

@@ -14,13 +14,16 @@ pub struct ClassSummary {
     /// The share of samples whose class was predicted. Micro-averaged precision, recall and F1 are the
     /// same number.
     pub accuracy: f64,
-    /// Of two classes, how likely a sample of the second has a higher probability of it than one of the first: the area
-    /// under the ROC curve.
+    /// Of two classes, how likely a sample of the positive one has a higher probability of it than one of the other: the
+    /// area under the ROC curve.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auc: Option<f64>,
-    /// Of two classes, the mean precision over all samples of the second.
+    /// Of two classes, the mean precision over all samples of the positive one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub average_precision: Option<f64>,
+    /// Of two classes, how well the positive one is told from the other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub positive: Option<Scores>,
     /// The share of samples whose class is among the five most probable.
     pub top5: f64,
     /// The mean over the classes that occur, all alike.
@@ -42,6 +45,12 @@ pub struct Classification {
     /// The numbers that say how good it is.
     #[serde(flatten)]
     pub summary: ClassSummary,
+    /// Of two classes, the positive one: that which is looked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub positive_class: Option<String>,
+    /// The probability from which on the positive class was predicted; absent where it was the more probable class.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threshold: Option<f64>,
     /// Each class by itself, in the order of the model's classes.
     pub classes: Vec<ClassScores>,
     /// A row a class, in the same order: what its samples were taken for.

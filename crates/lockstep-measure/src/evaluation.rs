@@ -1,14 +1,15 @@
 //! What a model came to on a set, whatever it predicts.
 
 use crate::{
-    ClassSummary, Classification, LabelSummary, MultiLabel, Ranking, RankingSummary, Regression,
-    RegressionSummary,
+    ClassSummary, Classification, LabelSummary, Measure, MultiLabel, Ranking, RankingSummary,
+    Regression, RegressionSummary,
 };
 use serde::{Deserialize, Serialize};
 
 /// Everything that is known about how a model did on a set; `evaluation.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
+#[allow(clippy::large_enum_variant, reason = "a model has one of these")]
 pub enum Evaluation {
     /// Of a model that predicts a class.
     Classes(Classification),
@@ -32,6 +33,14 @@ pub enum Summary {
     Labels(LabelSummary),
     /// Of one that puts rows in order.
     Ranking(RankingSummary),
+}
+
+impl Summary {
+    /// What a measure came to; nothing where it is not measured. The area under a curve needs samples of both classes.
+    pub fn value(&self, measure: Measure) -> Option<f64> {
+        let numbers = serde_json::to_value(self).ok()?;
+        numbers.pointer(&measure.pointer())?.as_f64()
+    }
 }
 
 impl Evaluation {

@@ -46,11 +46,11 @@ mod tally;
 pub use classification::{ClassSummary, Classification, Unseen};
 pub use confusion::Confusion;
 pub use evaluation::{Evaluation, Summary};
-pub use measure::Measure;
+pub use measure::{Measure, Measured};
 pub use mistakes::Mistake;
 pub use multi_label::{LabelSummary, LabelTally, MultiLabel};
 pub use ranked::{Ranking, RankingScores, RankingSummary};
-pub use ranking::Curves;
+pub use ranking::{Curves, ThresholdBy, best_threshold};
 pub use regression::{
     ColumnScores, Miss, Regression, RegressionScores, RegressionSummary, RegressionTally, Residuals,
 };

@@ -1,29 +1,31 @@
 //! How well a classifier of two classes puts samples in order: the curves behind its decisions, and the area under them.
 //!
-//! Each sample has a score, the probability of the second class. Where the line between the classes is drawn decides how
-//! many samples of the second class are found, and how many others are taken for them; the curves show all lines at
+//! Each sample has a score, the probability of the positive class. Where the line between the classes is drawn decides how
+//! many samples of the positive class are found, and how many others are taken for them; the curves show all lines at
 //! once. Samples of equal score are on the same side of every line.
 
+use crate::scores::ratio;
 use serde::{Deserialize, Serialize};
 
 /// Points of a curve that are kept: more cannot be seen.
 const POINTS: usize = 200;
 
-/// The curves of a classifier of two classes. The second class is what is looked for.
+/// The curves of a classifier of two classes. The positive class is what is looked for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Curves {
-    /// The share of samples of the first class that are taken for the second, and the share of the second that is found.
+    /// The share of samples of the other class that are taken for the positive, and the share of the positive that is
+    /// found.
     pub roc: Vec<[f64; 2]>,
-    /// The share of the second class that is found, and the share of what is found that is of it.
+    /// The share of the positive class that is found, and the share of what is found that is of it.
     pub precision_recall: Vec<[f64; 2]>,
 }
 
 /// The areas under both curves.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Areas {
-    /// Under the ROC curve: how likely a sample of the second class has a higher score than one of the first.
+    /// Under the ROC curve: how likely a sample of the positive class has a higher score than one of the other.
     pub(crate) auc: f64,
-    /// The mean precision over all samples of the second class.
+    /// The mean precision over all samples of the positive class.
     pub(crate) average_precision: f64,
 }
 
@@ -33,15 +35,17 @@ pub(crate) struct Ranking(Vec<(f32, bool)>);
 
 /// A line between the classes: samples with a score at least as high as some sample's.
 struct Line {
-    /// Samples of the second class above it, and of the first.
+    /// The lowest score above it.
+    score: f32,
+    /// Samples of the positive class above it, and of the other.
     found: u64,
     mistaken: u64,
 }
 
 impl Ranking {
-    /// Takes in a sample: its score, and whether it is of the second class.
-    pub(crate) fn add(&mut self, score: f32, is_second: bool) {
-        self.0.push((score, is_second));
+    /// Takes in a sample: its score, and whether it is of the positive class.
+    pub(crate) fn add(&mut self, score: f32, is_positive: bool) {
+        self.0.push((score, is_positive));
     }
 
     /// The curves and their areas; none if there are not samples of both classes.
@@ -49,11 +53,11 @@ impl Ranking {
         self.0.sort_by(|a, b| b.0.total_cmp(&a.0));
         let lines = self.lines();
         let last = lines.last()?;
-        let (second, first) = (last.found as f64, last.mistaken as f64);
-        if second == 0.0 || first == 0.0 {
+        let (positive, other) = (last.found as f64, last.mistaken as f64);
+        if positive == 0.0 || other == 0.0 {
             return None;
         }
-        let roc = |line: &Line| [line.mistaken as f64 / first, line.found as f64 / second];
+        let roc = |line: &Line| [line.mistaken as f64 / other, line.found as f64 / positive];
         let precision = |line: &Line| line.found as f64 / (line.found + line.mistaken) as f64;
         let (mut auc, mut average_precision, mut before) = (0.0, 0.0, [0.0, 0.0]);
         for line in &lines {
@@ -84,17 +88,58 @@ impl Ranking {
     fn lines(&self) -> Vec<Line> {
         let mut lines = Vec::new();
         let (mut found, mut mistaken) = (0, 0);
-        for (at, &(score, is_second)) in self.0.iter().enumerate() {
-            match is_second {
+        for (at, &(score, is_positive)) in self.0.iter().enumerate() {
+            match is_positive {
                 true => found += 1,
                 false => mistaken += 1,
             }
             if self.0.get(at + 1).is_none_or(|next| next.0 != score) {
-                lines.push(Line { found, mistaken });
+                lines.push(Line {
+                    score,
+                    found,
+                    mistaken,
+                });
             }
         }
         lines
     }
+}
+
+/// What a threshold is chosen by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ThresholdBy {
+    /// The highest F1 of the positive class.
+    F1,
+    /// The highest mean of both classes' recalls.
+    BalancedAccuracy,
+}
+
+/// The probability of the positive class from which on it is best predicted, of samples each of which has such a
+/// probability and may be of it. It lies in the middle between two samples' probabilities; of several that are equally
+/// good, it is the highest. None if there are not samples of both classes.
+pub fn best_threshold(by: ThresholdBy, samples: impl Iterator<Item = (f32, bool)>) -> Option<f64> {
+    let mut ranking = Ranking(samples.collect());
+    ranking.0.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let lines = ranking.lines();
+    let (positive, other) = lines.last().map(|last| (last.found, last.mistaken))?;
+    if positive == 0 || other == 0 {
+        return None;
+    }
+    let value = |line: &Line| match by {
+        ThresholdBy::F1 => ratio(2 * line.found, positive + line.found + line.mistaken),
+        ThresholdBy::BalancedAccuracy => {
+            (ratio(line.found, positive) + ratio(other - line.mistaken, other)) / 2.0
+        }
+    };
+    let mut best = (0, value(&lines[0]));
+    for (at, line) in lines.iter().enumerate().skip(1) {
+        if value(line) > best.1 {
+            best = (at, value(line));
+        }
+    }
+    let (above, below) = (lines[best.0].score, lines.get(best.0 + 1));
+    let below = below.map_or(0.0, |line| line.score);
+    Some((f64::from(above) + f64::from(below)) / 2.0)
 }
 
 /// At most [`POINTS`] of the lines, evenly, the last among them.
@@ -110,8 +155,8 @@ mod tests {
 
     fn ranking(samples: &[(f32, bool)]) -> Option<(Areas, Curves)> {
         let mut ranking = Ranking::default();
-        for &(score, is_second) in samples {
-            ranking.add(score, is_second);
+        for &(score, is_positive) in samples {
+            ranking.add(score, is_positive);
         }
         ranking.finish()
     }
@@ -137,8 +182,8 @@ mod tests {
         let samples: Vec<(f32, bool)> = (0..400_u32)
             .map(|n| {
                 let score = (n.wrapping_mul(2_654_435_761) >> 24) as f32 / 256.0;
-                let is_second = (n.wrapping_mul(40_503) >> 3) % 256 < (score * 300.0) as u32;
-                (score, is_second)
+                let is_positive = (n.wrapping_mul(40_503) >> 3) % 256 < (score * 300.0) as u32;
+                (score, is_positive)
             })
             .collect();
         let (areas, curves) = ranking(&samples).unwrap();
@@ -154,6 +199,26 @@ mod tests {
         let (areas, _) = ranking(&samples).unwrap();
         assert!((areas.average_precision - 0.833_333_333_333_333_3).abs() < 1e-12);
         assert_eq!(areas.auc, 0.75);
+    }
+
+    #[test]
+    fn the_best_threshold_has_the_best_value_of_all() {
+        let samples = [
+            (0.9, true),
+            (0.6, false),
+            (0.5, true),
+            (0.3, false),
+            (0.2, false),
+        ];
+        let best = |by| best_threshold(by, samples.into_iter()).unwrap();
+        let middle = f64::midpoint(f64::from(0.5_f32), f64::from(0.3_f32));
+        // Both are found, with one mistake: F1 is 4/5, where the first alone has 2/3.
+        assert_eq!(best(ThresholdBy::F1), middle);
+        assert_eq!(best(ThresholdBy::BalancedAccuracy), middle);
+        assert_eq!(
+            best_threshold(ThresholdBy::F1, [(0.5, true)].into_iter()),
+            None
+        );
     }
 
     #[test]

@@ -32,10 +32,13 @@ pub struct Tally {
     hardest: Hardest,
     /// Of two classes, in which order they are put.
     ranking: Option<Ranking>,
+    /// Of two classes, the one that is looked for.
+    positive: usize,
+    threshold: Option<f64>,
 }
 
 impl Tally {
-    /// For a model that knows these classes.
+    /// For a model that knows these classes. Of two, the second is the positive one.
     pub fn new(classes: &[String]) -> Self {
         Self {
             classes: classes.to_vec(),
@@ -44,6 +47,18 @@ impl Tally {
             unseen: BTreeMap::new(),
             hardest: Hardest::default(),
             ranking: (classes.len() == 2).then(Ranking::default),
+            positive: 1,
+            threshold: None,
+        }
+    }
+
+    /// Of two classes, takes this one as the positive: that which is looked for. It was predicted from the `threshold` on,
+    /// or where it was the more probable class.
+    pub fn with_positive(self, positive: usize, threshold: Option<f64>) -> Self {
+        Self {
+            positive,
+            threshold,
+            ..self
         }
     }
 
@@ -55,11 +70,11 @@ impl Tally {
         self.confusion.add(outcome.actual, outcome.predicted);
         self.in_top5 += u64::from(outcome.in_top5);
         if let Some(ranking) = &mut self.ranking {
-            let score = match outcome.predicted {
-                0 => 1.0 - outcome.probability,
-                _ => outcome.probability,
+            let score = match outcome.predicted == self.positive {
+                true => outcome.probability,
+                false => 1.0 - outcome.probability,
             };
-            ranking.add(score, outcome.actual == 1);
+            ranking.add(score, outcome.actual == self.positive);
         }
         if outcome.actual != outcome.predicted {
             self.hardest.show(outcome);
@@ -95,15 +110,19 @@ impl Tally {
         let unseen: Vec<Unseen> = unseen
             .map(|(class, count)| Unseen { class, count })
             .collect();
+        let positive = (self.classes.len() == 2).then_some(self.positive);
         let (areas, curves) = self.ranking.and_then(Ranking::finish).unzip();
         Classification {
             set: None,
+            positive_class: positive.map(|class| self.classes[class].clone()),
+            threshold: self.threshold,
             summary: ClassSummary {
                 samples: confusion.total(),
                 loss: None,
                 accuracy: ratio(confusion.right(), confusion.total()),
                 auc: areas.map(|areas| areas.auc),
                 average_precision: areas.map(|areas| areas.average_precision),
+                positive: positive.map(|class| Scores::of_class(&confusion, class)),
                 top5: ratio(self.in_top5, confusion.total()),
                 macro_average: Scores::macro_average(&confusion),
                 weighted_average: Scores::weighted_average(&confusion),

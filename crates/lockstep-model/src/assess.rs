@@ -38,7 +38,10 @@ impl<'a> Assessor<'a> {
             samples: None,
             outputs: names.len(),
             kind: match outputs.kind {
-                TargetKind::Classes => AnyTally::Classes(Tally::new(names)),
+                TargetKind::Classes => AnyTally::Classes(match outputs.decision {
+                    Some(of) => Tally::new(names).with_positive(of.positive, of.threshold),
+                    None => Tally::new(names),
+                }),
                 TargetKind::Numbers => AnyTally::Numbers(RegressionTally::new(
                     names,
                     scale.mean(),

@@ -6,6 +6,7 @@
 
 mod assess;
 mod block;
+mod decision;
 mod error;
 mod inputs;
 mod mistakes;
@@ -17,6 +18,7 @@ mod test_set;
 
 pub use assess::{Assessor, MISTAKES, class_name, remove_evaluation, title, write_evaluation};
 pub use block::{BLOCK_ROWS, Block};
+pub use decision::{Decision, DecisionMisfit};
 pub use error::WriteError;
 pub use inputs::inputs;
 pub use outputs::Outputs;

@@ -50,8 +50,21 @@ fn measure(word: lockstep_job::Measure) -> Measure {
         Word::Loss => Measure::Loss,
         Word::Accuracy => Measure::Accuracy,
         Word::F1 => Measure::F1,
+        Word::Precision => Measure::Precision,
+        Word::Recall => Measure::Recall,
         Word::Top5 => Measure::Top5,
         Word::Auc => Measure::Auc,
+        Word::AveragePrecision => Measure::AveragePrecision,
+        Word::PositiveF1 => Measure::PositiveF1,
+        Word::PositivePrecision => Measure::PositivePrecision,
+        Word::PositiveRecall => Measure::PositiveRecall,
+        Word::WeightedF1 => Measure::WeightedF1,
+        Word::WeightedPrecision => Measure::WeightedPrecision,
+        Word::WeightedRecall => Measure::WeightedRecall,
+        Word::Exact => Measure::Exact,
+        Word::MicroF1 => Measure::MicroF1,
+        Word::MicroPrecision => Measure::MicroPrecision,
+        Word::MicroRecall => Measure::MicroRecall,
         Word::Mse => Measure::Mse,
         Word::Mae => Measure::Mae,
         Word::R2 => Measure::R2,
@@ -67,12 +80,11 @@ mod tests {
 
     #[test]
     fn metrics_have_the_names_that_the_job_file_has_for_them() {
-        for word in [
-            "loss", "accuracy", "f1", "top5", "auc", "mse", "mae", "r2", "ndcg", "ndcg10", "map",
-        ] {
+        for own in Measure::ALL {
+            let word = own.word();
             let named: lockstep_job::Measure = serde_json::from_value(word.into()).unwrap();
-            assert_eq!(measure(named).word(), word);
-            assert_eq!(serde_json::json!(measure(named)), word);
+            assert_eq!(measure(named), *own);
+            assert_eq!((named.word(), serde_json::json!(own)), (word, word.into()));
         }
     }
 }

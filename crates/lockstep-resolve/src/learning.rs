@@ -1,9 +1,9 @@
 //! How a network learns.
 
-use crate::RateSchedule;
 use crate::training::target_kind;
+use crate::{ClassWeights, DecisionRules, RateSchedule};
 use lockstep_data::TargetKind;
-use lockstep_job::{JobOptimizer, NetworkTraining, WeightRule};
+use lockstep_job::{JobOptimizer, NetworkTraining};
 use lockstep_nn::Optimizer;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -21,6 +21,9 @@ pub struct LearningSettings {
     pub label_smoothing: f64,
     /// How much each class counts in the loss; if absent, all count alike.
     pub class_weights: Option<ClassWeights>,
+    /// Which of two classes is looked for, and when it is predicted.
+    #[serde(default)]
+    pub decision: DecisionRules,
     /// What turns gradients into new weights.
     pub optimizer: Optimizer,
     /// How the learning rate changes over the run.
@@ -41,15 +44,6 @@ pub struct LearningSettings {
     pub onnx: bool,
 }
 
-/// How much each class counts in the loss.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub enum ClassWeights {
-    /// As if all had as many training samples.
-    Balanced,
-    /// A number for every class, in the order of the classes.
-    Each(Vec<f64>),
-}
-
 impl LearningSettings {
     pub(crate) fn of(job: &NetworkTraining) -> Self {
         Self {
@@ -57,10 +51,8 @@ impl LearningSettings {
             batch: job.batch,
             target: job.loss.map(target_kind),
             label_smoothing: job.label_smoothing,
-            class_weights: job.class_weights.as_ref().map(|weights| match weights {
-                lockstep_job::ClassWeights::Rule(WeightRule::Balanced) => ClassWeights::Balanced,
-                lockstep_job::ClassWeights::Each(weights) => ClassWeights::Each(weights.clone()),
-            }),
+            class_weights: job.class_weights.as_ref().map(ClassWeights::of),
+            decision: DecisionRules::of(&job.decision),
             optimizer: optimizer(&job.optimizer),
             schedule: RateSchedule::of(&job.schedule, job.optimizer.lr()),
             freeze: job.freeze.clone(),

@@ -6,6 +6,7 @@
 //! that they resolve nothing.
 
 mod checkpoint;
+mod decision;
 mod embedding;
 mod error;
 mod layer_setting;
@@ -22,9 +23,10 @@ mod training;
 mod trees;
 
 pub use checkpoint::{CheckpointRules, Interval};
+pub use decision::{ClassWeights, DecisionRules, Threshold};
 pub use embedding::{EmbedPlan, EmbeddedSet};
 pub use error::ResolveError;
-pub use learning::{ClassWeights, LearningSettings};
+pub use learning::LearningSettings;
 // Checkpoints of earlier versions hold what must be hidden.
 pub use lockstep_job::{hide_secrets, masked_words};
 pub use model_input::{InputEncoder, ModelInput};

@@ -192,6 +192,7 @@ fn decides(data: &Data, job: &NetworkJob) -> Value {
             "onnx",
             "patience",
             "min_change",
+            "threshold",
         ] {
             train.remove(free);
         }

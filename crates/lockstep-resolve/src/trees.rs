@@ -2,7 +2,9 @@
 
 use crate::parts::split_rule;
 use crate::sources::{group_of, of_reference};
-use crate::{CheckpointRules, ResolveError, SetSources, access, data_of, place};
+use crate::{
+    CheckpointRules, ClassWeights, DecisionRules, ResolveError, SetSources, access, data_of, place,
+};
 use lockstep_data::TargetKind;
 use lockstep_job::{Data, INEXACT_PARAMETERS, Job, JobCheckpoint, TreesJob, TreesModel};
 use lockstep_place::{Access, Place};
@@ -34,6 +36,12 @@ pub struct TreesSettings {
     pub seed: u64,
     /// Rounds without a better one after which training ends.
     pub patience: Option<u32>,
+    /// How much each class counts; if absent, all count alike.
+    #[serde(default)]
+    pub class_weights: Option<ClassWeights>,
+    /// Which of two classes is looked for, and when it is predicted.
+    #[serde(default)]
+    pub decision: DecisionRules,
     /// The share of the training set that is set aside for validation.
     pub val_share: f64,
     /// Whether that is the same share of every class.
@@ -63,8 +71,8 @@ pub struct TreesPlan {
     pub row_share: Option<f64>,
     /// The share of the columns that a tree is grown on.
     pub column_share: Option<f64>,
-    /// How much a row of the second class counts, where there are two.
-    pub second_class_weight: Option<f64>,
+    /// How much a row of the positive class counts, where there are two.
+    pub positive_weight: Option<f64>,
     /// All of XGBoost's parameters that the job sets, by its names.
     pub xgboost: Vec<(String, String)>,
     /// Those of them that have no key of their own in the job file.
@@ -88,7 +96,7 @@ impl TreesPlan {
             bins: keys.max_bin,
             row_share: keys.subsample,
             column_share: keys.colsample_bytree,
-            second_class_weight: keys.scale_pos_weight,
+            positive_weight: keys.scale_pos_weight,
             xgboost: model.xgboost_parameters(),
             parameters: model.parameters.clone(),
         })
@@ -127,6 +135,8 @@ impl ResolvedTrees {
                 threads: train.threads,
                 seed: train.seed,
                 patience: train.patience,
+                class_weights: train.class_weights.as_ref().map(ClassWeights::of),
+                decision: DecisionRules::of(&train.decision),
                 val_share,
                 stratify: data.stratify,
                 checkpoint: CheckpointRules::of(&checkpoint),
@@ -135,6 +145,8 @@ impl ResolvedTrees {
                     "threads": train.threads,
                     "seed": train.seed,
                     "patience": train.patience,
+                    "class_weights": train.class_weights,
+                    "positive": train.decision.positive,
                     "val_share": val_share,
                     "stratify": data.stratify,
                     "checkpoint": checkpoint,

@@ -56,6 +56,7 @@ impl LearnerType for Sums {
             kind: TargetKind::Numbers,
             names: vec!["sum".to_owned()],
             scale: TargetScale::identity(1),
+            decision: None,
         }))))
     }
 }

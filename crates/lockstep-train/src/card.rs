@@ -7,7 +7,7 @@ use crate::InputElement;
 use crate::saved;
 use crate::sets::Sets;
 use lockstep_data::{Encoding, InputColumn, Normalisation, TargetKind, TargetScale};
-use lockstep_model::Outputs;
+use lockstep_model::{Decision, Outputs};
 use lockstep_nn::Dims;
 use lockstep_resolve::{LayerWords, NetworkPlan, PictureInput, TrainingSettings};
 use serde::{Deserialize, Serialize};
@@ -43,6 +43,12 @@ pub(crate) struct Card {
     pub(crate) normalise: Option<Normalisation>,
     /// Class names by number: the label map. Empty if other things are predicted.
     pub(crate) classes: Vec<String>,
+    /// Of two classes, the one that is looked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    positive: Option<String>,
+    /// The probability from which on it is predicted; absent if the more probable class is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    threshold: Option<f64>,
     /// What is predicted instead of classes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     targets: Option<TargetCard>,
@@ -109,10 +115,22 @@ impl Card {
             pictures: settings.pictures.clone(),
             normalise: settings.normalise.clone(),
             classes: sets.train.class_names().to_vec(),
+            positive: None,
+            threshold: None,
             targets: TargetCard::of(sets),
             network: settings.network.clone(),
             layers: settings.network.as_stack(),
             weights_sha256: String::new(),
+        }
+        .deciding(sets.decision)
+    }
+
+    /// The same of a model that decides in this way.
+    pub(crate) fn deciding(self, decision: Option<Decision>) -> Self {
+        Self {
+            positive: decision.map(|decision| self.classes[decision.positive].clone()),
+            threshold: decision.and_then(|decision| decision.threshold),
+            ..self
         }
     }
 
@@ -136,6 +154,7 @@ impl Card {
                 kind: TargetKind::Classes,
                 names: self.classes.clone(),
                 scale: TargetScale::identity(self.classes.len()),
+                decision: Decision::named(&self.classes, self.positive.as_deref(), self.threshold),
             });
         };
         let scale = TargetScale::new(targets.mean.clone(), targets.std.clone())?;
@@ -148,6 +167,7 @@ impl Card {
             },
             names: targets.columns.clone(),
             scale,
+            decision: None,
         })
     }
 

@@ -4,6 +4,7 @@ use lockstep_base::fs::FsError;
 use lockstep_data::DataError;
 use lockstep_gang::GangError;
 use lockstep_learner::JoinError;
+use lockstep_model::DecisionMisfit;
 use lockstep_nn::NnError;
 use lockstep_place::{Place, PlaceError};
 use lockstep_resolve::ResolveError;
@@ -140,6 +141,12 @@ impl From<JoinError> for TrainError {
             JoinError::Gang(error) => error.into(),
             other => Self::Join(other),
         }
+    }
+}
+
+impl From<DecisionMisfit> for TrainError {
+    fn from(DecisionMisfit { key, reason }: DecisionMisfit) -> Self {
+        Self::Misfit { key, reason }
     }
 }
 

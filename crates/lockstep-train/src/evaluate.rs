@@ -11,7 +11,7 @@ use lockstep_base::math::Softmax;
 use lockstep_data::{Dataset, Normaliser};
 use lockstep_events::Metrics;
 use lockstep_gang::Collective;
-use lockstep_measure::{Measure, RegressionScores, Residuals};
+use lockstep_measure::{Measure, Measured, RegressionScores, Residuals};
 use lockstep_model::{BLOCK_ROWS, Outputs, Predictions, RowOutput};
 use lockstep_nn::{Buffer, Loss, LossSum, Network, Targets, sigmoid};
 
@@ -210,22 +210,19 @@ pub(crate) fn metrics(loss: Loss) -> &'static [&'static str] {
     }
 }
 
-/// Whether a measure follows from all that a model says of a set, and not from sums over its samples. Such a one is
-/// computed on validation data alone, and only where epochs are chosen by it.
-pub(crate) fn is_of_whole_set(measure: Measure) -> bool {
-    matches!(measure, Measure::F1 | Measure::Top5 | Measure::Auc)
+/// Whether a measure follows from all that a model that minimises this says of a set, and not from sums over its samples.
+/// Such a one is computed on validation data alone, and only where epochs are chosen by it.
+pub(crate) fn is_of_whole_set(measure: Measure, loss: Loss) -> bool {
+    !metrics(loss).contains(&measure.word())
 }
 
 /// What an epoch of a model with so many outputs that minimises this can be chosen by.
-pub(crate) fn measures(loss: Loss, outputs: usize) -> Vec<&'static str> {
-    let more: &[Measure] = match loss {
-        Loss::CrossEntropy if outputs == 2 => &[Measure::F1, Measure::Auc],
-        Loss::CrossEntropy => &[Measure::F1, Measure::Top5],
-        Loss::BinaryCrossEntropy => &[Measure::F1],
-        Loss::SquaredError => &[],
-    };
-    let more = more.iter().map(|measure| measure.word());
-    metrics(loss).iter().copied().chain(more).collect()
+pub(crate) fn measures(loss: Loss, outputs: usize) -> &'static [Measure] {
+    Measure::all_of(match loss {
+        Loss::CrossEntropy => Measured::Classes(outputs),
+        Loss::BinaryCrossEntropy => Measured::Labels,
+        Loss::SquaredError => Measured::Numbers,
+    })
 }
 
 /// What a model comes to on average over the samples of a sum.

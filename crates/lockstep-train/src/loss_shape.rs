@@ -6,7 +6,7 @@
 
 use crate::sets::Sets;
 use lockstep_nn::{ShapedClasses, Targets, WeightedNumbers};
-use lockstep_resolve::{ClassWeights, TrainingSettings};
+use lockstep_resolve::TrainingSettings;
 
 /// How the rows of a batch count.
 pub(crate) struct LossShape {
@@ -23,20 +23,11 @@ impl LossShape {
     /// None where every row counts as it is.
     pub(crate) fn new(settings: &TrainingSettings, sets: &Sets) -> Option<Self> {
         let learner = &settings.learner;
-        let weights = match &learner.class_weights {
-            None => Vec::new(),
-            Some(ClassWeights::Each(weights)) => {
-                weights.iter().map(|&weight| weight as f32).collect()
-            }
-            Some(ClassWeights::Balanced) => {
-                let labels = sets.train.labels();
-                let labels = sets
-                    .train_indices
-                    .iter()
-                    .map(|&sample| labels[sample as usize]);
-                balanced(labels, sets.train.classes())
-            }
-        };
+        let labels = sets.train.labels();
+        let labels = (sets.train_indices.iter()).map(|&sample| labels[sample as usize]);
+        let weights = learner.class_weights.as_ref();
+        let weights = weights.map(|weights| weights.by_class(labels, sets.train.classes()));
+        let weights = weights.unwrap_or_default();
         let mixes = settings.augment.is_some_and(|augment| augment.mixes());
         let weighted = sets.train.weights().is_some();
         let shapes = mixes || weighted || !weights.is_empty() || learner.label_smoothing > 0.0;
@@ -103,32 +94,9 @@ pub(crate) struct WeighedSample {
     pub(crate) share: f32,
 }
 
-/// Weights that let every class that occurs count as much as any other, with a mean of 1 over the samples: what
-/// scikit-learn calls balanced.
-fn balanced(labels: impl Iterator<Item = u32>, classes: usize) -> Vec<f32> {
-    let mut counts = vec![0u64; classes];
-    for label in labels {
-        counts[label as usize] += 1;
-    }
-    let samples: u64 = counts.iter().sum();
-    let present = counts.iter().filter(|&&count| count > 0).count();
-    let weight = |count| match count {
-        0 => 1.0,
-        count => (samples as f64 / (present as f64 * count as f64)) as f32,
-    };
-    counts.into_iter().map(weight).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn balanced_weights_are_those_of_scikit_learn() {
-        // compute_class_weight("balanced", classes=[0, 1, 3], y=[0, 0, 0, 1, 3, 3])
-        let labels = [0, 0, 0, 1, 3, 3].into_iter();
-        assert_eq!(balanced(labels, 4), [2.0 / 3.0, 2.0, 1.0, 1.0]);
-    }
 
     #[test]
     fn a_row_counts_by_the_weights_of_its_whole_batch() {

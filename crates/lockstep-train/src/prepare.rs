@@ -76,19 +76,8 @@ pub fn prepare(
     let sets = Sets::open(settings, &job.sets, cache, progress)?;
     let mut prepared = plan(settings, &sets.facts())?;
     prepared.notes.extend(targets::note(settings, &sets.train));
-    prepared.notes.extend(sets.notes());
+    prepared.notes.extend(sets.notes(settings));
     Ok((prepared, sets.found()))
-}
-
-/// The first of some names.
-fn first_of(names: &[String]) -> String {
-    const SHOWN: usize = 8;
-    let shown: Vec<&str> = names.iter().take(SHOWN).map(String::as_str).collect();
-    let more = match names.len() > SHOWN {
-        true => ", …",
-        false => "",
-    };
-    shown.join(", ") + more
 }
 
 /// What is odd about a job, though it can be done.
@@ -375,7 +364,7 @@ fn check(settings: &TrainingSettings, data: &DataFacts, model: &Model) -> Result
             ),
         ));
     }
-    let measure = settings.checkpoint.best.word();
+    let measure = settings.checkpoint.best;
     let measures = measures(model.loss(), outputs);
     if !measures.contains(&measure) {
         let what = match kind {
@@ -385,8 +374,13 @@ fn check(settings: &TrainingSettings, data: &DataFacts, model: &Model) -> Result
         return Err(TrainError::misfit(
             "checkpoint.best",
             format!(
-                "\"{measure}\" is not measured where {what}; use one of: {}",
-                measures.join(", ")
+                "\"{}\" is not measured where {what}; use one of: {}",
+                measure.word(),
+                measures
+                    .iter()
+                    .map(|measure| measure.word())
+                    .collect::<Vec<_>>()
+                    .join(", ")
             ),
         ));
     }
@@ -421,17 +415,9 @@ fn check(settings: &TrainingSettings, data: &DataFacts, model: &Model) -> Result
             format!("it is for classes, and {kind} are predicted; leave it out"),
         ));
     }
-    if let Some(ClassWeights::Each(weights)) = &learner.class_weights
-        && weights.len() != wanted
-    {
-        return Err(TrainError::misfit(
-            "train.class_weights",
-            format!(
-                "it has {} numbers, but the data has {wanted} classes: {}; give one for each, or \"balanced\"",
-                weights.len(),
-                first_of(&data.names)
-            ),
-        ));
+    let weights = learner.class_weights.as_ref();
+    if let Some(reason) = weights.and_then(|weights| weights.misfit(&data.names)) {
+        return Err(TrainError::misfit("train.class_weights", reason));
     }
     if settings.balance && kind != TargetKind::Classes {
         return Err(TrainError::misfit(

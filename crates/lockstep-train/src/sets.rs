@@ -8,6 +8,7 @@ use lockstep_data::{
     Augmenter, Dataset, DecodedSet, Encoding, Normaliser, TargetKind, TargetScale, leak_note, split,
 };
 use lockstep_learner::VectorFacts;
+use lockstep_model::Decision;
 use lockstep_nn::EmbeddingTable;
 use lockstep_resolve::{SetSources, TrainingSettings};
 use serde::{Deserialize, Serialize};
@@ -25,6 +26,8 @@ pub(crate) struct Sets {
     pub(crate) normaliser: Normaliser,
     /// How the numbers that are to be predicted become those that are learned.
     pub(crate) scale: TargetScale,
+    /// How the model decides, if it tells two classes apart.
+    pub(crate) decision: Option<Decision>,
     /// Varies the images that are trained on, and those alone.
     pub(crate) augmenter: Option<Augmenter>,
 }
@@ -200,7 +203,10 @@ impl Sets {
             let augmenter = Augmenter::new(images.augment, train.shape(), settings.seed)?;
             augmenter.with_changes(images.changes)
         });
+        let samples = (&train, &train_indices[..]);
+        let rules = &settings.learner.decision;
         Ok(Self {
+            decision: Decision::of(rules, samples, !val_indices.is_empty())?,
             scale: TargetScale::of(&train, &train_indices),
             train,
             train_indices,
@@ -230,9 +236,12 @@ impl Sets {
         std::iter::once(self.train.sha256()).chain(val).collect()
     }
 
-    /// What was read of tables, each a sentence.
-    pub(crate) fn notes(&self) -> Vec<String> {
+    /// What was read of tables and decided for them, each a sentence.
+    pub(crate) fn notes(&self, settings: &TrainingSettings) -> Vec<String> {
         let mut notes = self.train.table().notes();
+        let samples = (&self.train, &self.train_indices[..]);
+        let rules = &settings.learner.decision;
+        notes.extend(self.decision.map(|decision| decision.note(rules, samples)));
         if let Some(encoding) = self.normaliser.encoding() {
             let scaled = match encoding.changes_scale() {
                 true => {

@@ -142,6 +142,7 @@ impl TrainedModel for Trained {
             );
             block.losses.push(sum.loss.loss);
         }
+        self.saved.outputs.decide(&mut block.predictions);
         Ok(block)
     }
 }

@@ -1,6 +1,7 @@
 //! What can go wrong with trees.
 
 use crate::xgboost::XgboostError;
+use lockstep_model::DecisionMisfit;
 use std::convert::Infallible;
 
 /// Why trees cannot be grown or used.
@@ -98,6 +99,12 @@ pub enum TreesError {
     /// The coordinator is gone.
     #[error(transparent)]
     Gang(#[from] lockstep_gang::GangError),
+}
+
+impl From<DecisionMisfit> for TreesError {
+    fn from(DecisionMisfit { key, reason }: DecisionMisfit) -> Self {
+        Self::Misfit { key, reason }
+    }
 }
 
 impl TreesError {

@@ -27,8 +27,8 @@ pub struct RankTargets<'a> {
     pub targets: &'a [f32],
     /// How much each row counts; all alike without.
     pub weights: Option<&'a [f32]>,
-    /// How much a row with the target 1 counts beside others, times its weight.
-    pub second_class_weight: f64,
+    /// The target of the positive class, and how much a row with it counts beside others, times its weight.
+    pub positive: (f32, f64),
     /// Where each group begins and ends, of rows that are ranked; else none.
     pub groups: &'a [Range<usize>],
     /// The number of the first row among the rows of all ranks; the others follow it.
@@ -39,13 +39,13 @@ pub struct RankTargets<'a> {
 
 impl RankTargets<'_> {
     fn is_weighted(&self) -> bool {
-        self.weights.is_some() || self.second_class_weight != 1.0
+        self.weights.is_some() || self.positive.1 != 1.0
     }
 
     fn weight(&self, row: usize) -> f64 {
         let own = self.weights.map_or(1.0, |weights| f64::from(weights[row]));
-        match self.targets[row] == 1.0 {
-            true => own * self.second_class_weight,
+        match self.targets[row] == self.positive.0 {
+            true => own * self.positive.1,
             false => own,
         }
     }
@@ -181,7 +181,7 @@ mod tests {
         RankTargets {
             targets,
             weights: None,
-            second_class_weight: 1.0,
+            positive: (1.0, 1.0),
             groups: &[],
             first_row: 0,
             all_rows: targets.len() as u64,

@@ -5,6 +5,7 @@ use crate::exact_sum::exact_sums;
 use crate::gradients::Objective;
 use crate::ranks;
 use lockstep_events::Metrics;
+use lockstep_measure::{Measure, Measured as Of};
 use std::ops::Range;
 
 /// What rows are measured against.
@@ -21,7 +22,17 @@ pub(crate) struct Measured<'a> {
     pub(crate) all_rows: u64,
 }
 
-/// The names of what is measured, what is minimised first.
+/// What rounds can be chosen by.
+pub(crate) fn measures(objective: Objective) -> &'static [Measure] {
+    Measure::all_of(match objective {
+        Objective::Logistic => Of::Classes(2),
+        Objective::Softmax { classes } => Of::Classes(classes),
+        Objective::Rank { .. } => Of::Rankings,
+        _ => Of::Numbers,
+    })
+}
+
+/// The names of what is measured after every round, what is minimised first.
 pub fn metric_names(objective: Objective) -> &'static [&'static str] {
     match objective {
         Objective::Logistic | Objective::Softmax { .. } => &["loss", "accuracy"],

@@ -4,6 +4,7 @@ use crate::TreesError;
 use crate::ranks::by_group;
 use lockstep_base::fs::CacheDir;
 use lockstep_data::{DataError, Dataset, DecodedSet, TargetKind, leak_note};
+use lockstep_model::Decision;
 use lockstep_place::Access;
 use lockstep_resolve::{SetSources, TreesSettings};
 use serde::{Deserialize, Serialize};
@@ -59,6 +60,8 @@ pub struct Tables {
     pub val_rows: Vec<u32>,
     /// What the result is measured on.
     pub test: Option<Dataset>,
+    /// How the model decides, if it tells two classes apart.
+    pub decision: Option<Decision>,
 }
 
 impl Tables {
@@ -141,7 +144,13 @@ impl Tables {
                 labels: labels.join(", "),
             });
         }
+        let decision = Decision::of(
+            &settings.decision,
+            (&train, &train_rows),
+            !val_rows.is_empty(),
+        )?;
         Ok(Self {
+            decision,
             train,
             train_rows,
             val,
@@ -167,6 +176,8 @@ impl Tables {
     /// What was read of the tables by a job of these settings, each a sentence.
     pub(crate) fn notes(&self, settings: &TreesSettings) -> Vec<String> {
         let mut notes = self.train.table().notes();
+        let rows = (&self.train, &self.train_rows[..]);
+        notes.extend((self.decision).map(|decision| decision.note(&settings.decision, rows)));
         if let Some(classes) = self.train.numbers_as_classes() {
             notes.push(format!(
                 "the labels are {classes} different whole numbers, and each is a class; objective = \"reg:squarederror\" \

@@ -24,6 +24,19 @@ const OWN: [&str; 7] = [
 pub fn plan(settings: &TreesSettings, tables: &Tables) -> Result<BoostSettings, TreesError> {
     let objective = objective(settings, tables)?;
     let model = &settings.model;
+    let positive = tables.decision.map_or(1, |decision| decision.positive);
+    let positive_weight = model.positive_weight.unwrap_or(1.0);
+    let mut class_weights = class_weights(settings, tables)?;
+    // XGBoost's own parameter is of the second class.
+    let weighs_first = !model.exact && positive == 0 && positive_weight != 1.0;
+    if weighs_first {
+        class_weights.resize(2, 1.0);
+        class_weights[0] *= positive_weight as f32;
+    }
+    let is_own = |name: &str| match model.exact {
+        true => OWN.contains(&name),
+        false => weighs_first && name == "scale_pos_weight",
+    };
     Ok(BoostSettings {
         objective,
         exact: model.exact,
@@ -31,14 +44,36 @@ pub fn plan(settings: &TreesSettings, tables: &Tables) -> Result<BoostSettings, 
         bins: model.bins.unwrap_or(256),
         row_share: model.row_share.unwrap_or(1.0),
         column_share: model.column_share.unwrap_or(1.0),
-        second_class_weight: model.second_class_weight.unwrap_or(1.0),
+        positive: (positive as f32, positive_weight),
+        class_weights,
         seed: settings.seed,
         threads: settings.threads,
         parameters: (model.xgboost.iter())
-            .filter(|(name, _)| !model.exact || !OWN.contains(&name.as_str()))
+            .filter(|(name, _)| !is_own(name))
             .cloned()
             .collect(),
     })
+}
+
+/// How much a row of each class counts; empty where all count alike.
+fn class_weights(settings: &TreesSettings, tables: &Tables) -> Result<Vec<f32>, TreesError> {
+    let Some(weights) = &settings.class_weights else {
+        return Ok(Vec::new());
+    };
+    let set = &tables.train;
+    let misfit = |reason| Err(TreesError::misfit("train.class_weights", reason));
+    if set.target_kind() != TargetKind::Classes {
+        let (name, kind) = (set.name(), set.target_kind());
+        return misfit(format!(
+            "it is for classes, and {name} has {kind}; leave it out"
+        ));
+    }
+    if let Some(reason) = weights.misfit(set.class_names()) {
+        return misfit(reason);
+    }
+    let labels = tables.train_rows.iter();
+    let labels = labels.map(|&row| set.labels()[row as usize]);
+    Ok(weights.by_class(labels, set.classes()))
 }
 
 /// What is minimised: what the job says, or what the labels ask for.

@@ -1,5 +1,6 @@
 //! What must be known of a job of trees before its workers start.
 
+use crate::measure::measures;
 use crate::part::{FoundTables, Tables};
 use crate::{TreesError, load_or_bring_xgboost, metric_names, plan};
 use lockstep_base::fs::CacheDir;
@@ -43,10 +44,11 @@ pub fn prepare(
         return Err(TreesError::misfit("train.patience", reason));
     }
     let metrics = metric_names(settings.objective);
-    let best = job.settings.checkpoint.best.word();
-    if !metrics.contains(&best) {
-        let metrics = metrics.join(", ");
-        let reason = format!("\"{best}\" is not measured here; use one of {metrics}");
+    let (best, measures) = (job.settings.checkpoint.best, measures(settings.objective));
+    if !measures.contains(&best) {
+        let words: Vec<&str> = measures.iter().map(|measure| measure.word()).collect();
+        let (best, words) = (best.word(), words.join(", "));
+        let reason = format!("\"{best}\" is not measured here; use one of {words}");
         return Err(TreesError::misfit("checkpoint.best", reason));
     }
     Ok(PreparedTrees {

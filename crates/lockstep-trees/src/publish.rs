@@ -3,7 +3,7 @@
 use crate::TreesError;
 use crate::gradients::Objective;
 use lockstep_data::{Dataset, InputColumn, TargetKind, TargetScale};
-use lockstep_model::Outputs;
+use lockstep_model::{Decision, Outputs};
 use lockstep_place::PlaceError;
 use lockstep_runs::RunDir;
 use serde::{Deserialize, Serialize};
@@ -36,6 +36,12 @@ pub(crate) struct Card {
     pub(crate) quantile: Option<f64>,
     /// Class names by number. Empty if a number is predicted.
     pub(crate) classes: Vec<String>,
+    /// Of two classes, the one that is looked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) positive: Option<String>,
+    /// The probability from which on it is predicted; absent if the more probable class is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) threshold: Option<f64>,
     /// The column whose number is predicted.
     pub(crate) target: Option<String>,
     /// Rounds of trees.
@@ -66,9 +72,20 @@ impl Card {
                 true => set.class_names().to_vec(),
                 false => Vec::new(),
             },
+            positive: None,
+            threshold: None,
             target: set.output_names().first().filter(|_| !is_class).cloned(),
             rounds,
             weights_sha256: sha256.to_owned(),
+        }
+    }
+
+    /// The same of a model that decides in this way.
+    pub(crate) fn deciding(self, decision: Option<Decision>) -> Self {
+        Self {
+            positive: decision.map(|decision| self.classes[decision.positive].clone()),
+            threshold: decision.and_then(|decision| decision.threshold),
+            ..self
         }
     }
 
@@ -104,6 +121,7 @@ impl Card {
         };
         Outputs {
             kind,
+            decision: Decision::named(&self.classes, self.positive.as_deref(), self.threshold),
             scale: TargetScale::identity(names.len()),
             names,
         }

@@ -11,13 +11,13 @@ use crate::publish::Card;
 use crate::shard::{self, Shard};
 use crate::state::{self, Best, Header, Saved};
 use crate::xgboost::{Communicator, Matrix, Xgboost};
-use crate::{BoostSettings, Boosting, Together, TreesError};
+use crate::{BoostSettings, Boosting, Together, TreesError, said};
 use lockstep_data::Dataset;
 use lockstep_events::Metrics;
 use lockstep_events::control::{Finished, FromWorker};
 use lockstep_events::event::{EpochResult, Progress};
 use lockstep_learner::{Gang, GenerationEnd, Reporter, Wish};
-use lockstep_measure::Evaluation;
+use lockstep_model::{Assessor, Outputs, Predictions};
 use lockstep_place::Place;
 use lockstep_resolve::Interval;
 use lockstep_runs::checkpoint::CheckpointWriter;
@@ -135,12 +135,12 @@ impl<'a> Session<'a> {
         let (settings, tables, together) = (self.settings, self.tables, self.together);
         let categorical = tables.categorical();
         let targets = mem::take(&mut self.train.targets);
-        let weights = self.train.weights.take();
+        let weights = weighed(&targets, self.train.weights.take(), &settings.class_weights);
         let groups = mem::take(&mut self.train.groups);
         let rows = RankTargets {
             targets: &targets,
             weights: weights.as_deref(),
-            second_class_weight: settings.second_class_weight,
+            positive: settings.positive,
             groups: &groups,
             first_row: self.train.first as u64,
             all_rows: self.train.all as u64,
@@ -234,7 +234,7 @@ impl<'a> Session<'a> {
         self.checkpoint(rounds, &best, &trained, &history)?;
         let kept = best.as_ref().map_or(rounds, |best| best.round);
         let (sha256, evaluation) = self.publish(boosting.booster()?, kept, rounds)?;
-        let summary = evaluation.as_ref().map(Evaluation::summary);
+        let summary = evaluation.as_ref().map(|of| Box::new(of.summary()));
         Ok(GenerationEnd::Finished(Box::new(Finished {
             stopped_early: boosting.rounds() < wanted,
             metrics: evaluation.as_ref().map(metrics_of),
@@ -281,7 +281,45 @@ impl<'a> Session<'a> {
             Some(matrix) => boosting.margins_of(matrix)?,
             None => Vec::new(),
         };
-        Ok(Some(measured.metrics(&margins, self.together)?))
+        let mut metrics = measured.metrics(&margins, self.together)?;
+        let measure = self.part.settings.checkpoint.best;
+        if metrics.get(measure.word()).is_none() {
+            // One that does not follow from sums over the rows: every rank looks at what is said of all of them.
+            let said = self.said_of_validation(&margins, val)?;
+            let samples = (self.tables.val_set(), &self.tables.val_rows[..]);
+            let mut assessor = Assessor::of_samples(samples, &self.outputs());
+            assessor.add(&said);
+            if let Some(value) = assessor.finish().summary().value(measure) {
+                metrics.set(measure.word(), value);
+            }
+        }
+        Ok(Some(metrics))
+    }
+
+    /// What the model predicts, as far as that is known before it is trained.
+    fn outputs(&self) -> Outputs {
+        self.card(0, "").outputs()
+    }
+
+    /// What one must know to use the trees of so many rounds.
+    fn card(&self, rounds: u32, sha256: &str) -> Card {
+        let card = Card::new(&self.tables.train, self.settings.objective, rounds, sha256);
+        card.deciding(self.tables.decision)
+    }
+
+    /// What these margins of this rank's validation rows, and those of the other ranks, say of all of them.
+    fn said_of_validation(
+        &self,
+        margins: &[f32],
+        val: &Validation<'_>,
+    ) -> Result<Predictions, TreesError> {
+        let objective = self.settings.objective;
+        let margins = gathered(self.together, margins, &val.shard, objective.outputs())?;
+        let labels = self.tables.val_set().labels();
+        let labels: Vec<u32> = (self.tables.val_rows.iter())
+            .map(|&row| labels.get(row as usize).copied().unwrap_or(u32::MAX))
+            .collect();
+        Ok(said::predictions(objective, &margins, &labels))
     }
 
     /// Of rounds that are equally good the first is kept. Without validation every round is better than the one before.
@@ -353,6 +391,7 @@ impl<'a> Session<'a> {
         model: &[u8],
         history: &str,
     ) -> Result<(), TreesError> {
+        let card = self.card(rounds, "");
         let Some(writer) = &mut self.writer else {
             return Ok(());
         };
@@ -361,15 +400,40 @@ impl<'a> Session<'a> {
             best: best.clone(),
             settings: self.part.settings.decides.clone(),
             data: self.part.found.sha256(),
-            card: Some(Card::new(
-                &self.tables.train,
-                self.settings.objective,
-                rounds,
-                "",
-            )),
+            card: Some(card),
         };
         state::write(writer, &header, model, history)
     }
+}
+
+/// How much each row counts: by itself, and by its class.
+fn weighed(targets: &[f32], own: Option<Vec<f32>>, by_class: &[f32]) -> Option<Vec<f32>> {
+    if by_class.is_empty() {
+        return own;
+    }
+    let of_class = targets.iter().map(|&class| by_class[class as usize]);
+    Some(match own {
+        None => of_class.collect(),
+        Some(own) => own.iter().zip(of_class).map(|(own, of)| own * of).collect(),
+    })
+}
+
+/// The margins of all ranks' rows, of which this rank has those of its shard. All ranks come here together.
+fn gathered<T: Together>(
+    together: &T,
+    own: &[f32],
+    shard: &Shard<'_>,
+    outputs: usize,
+) -> Result<Vec<f32>, T::Error> {
+    // Others leave this rank's places at 0, so that the sums are what each wrote.
+    let mut all = vec![0_u64; shard.all * outputs];
+    let places = &mut all[shard.first * outputs..][..own.len()];
+    for (place, margin) in places.iter_mut().zip(own) {
+        *place = u64::from(margin.to_bits());
+    }
+    together.sum(&mut all)?;
+    let numbers = all.into_iter();
+    Ok(numbers.map(|bits| f32::from_bits(bits as u32)).collect())
 }
 
 /// What every end of the training says, after so many rounds.

@@ -18,8 +18,10 @@ pub struct BoostSettings {
     pub row_share: f64,
     /// The share of the columns that take part in a round.
     pub column_share: f64,
-    /// How much a row of the second of two classes counts.
-    pub second_class_weight: f64,
+    /// The target of the positive one of two classes, and how much a row of it counts.
+    pub positive: (f32, f64),
+    /// How much a row of each class counts beside its own weight; empty where all count alike.
+    pub class_weights: Vec<f32>,
     /// What chance is a function of.
     pub seed: u64,
     /// Threads of a rank.

@@ -170,10 +170,13 @@ impl TrainedTrees {
             });
             losses.sum()
         });
+        let losses = losses.collect();
+        let mut predictions = said::predictions(objective, &margins, &labels);
+        self.outputs.decide(&mut predictions);
         Ok(Block {
             first,
-            losses: losses.collect(),
-            predictions: said::predictions(objective, &margins, &labels),
+            losses,
+            predictions,
             probabilities: match all && self.outputs.kind == TargetKind::Classes {
                 true => said::probabilities(objective, &margins),
                 false => Vec::new(),

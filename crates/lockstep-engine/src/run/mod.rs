@@ -349,7 +349,7 @@ fn finish(result: &mut RunResult, finished: Finished) {
     result.stopped_early = finished.stopped_early;
     result.metrics = finished.metrics;
     result.val = finished.val;
-    result.evaluation = finished.evaluation.map(Box::new);
+    result.evaluation = finished.evaluation;
     result.best_epoch = finished.best_epoch;
     result.weights_sha256 = finished.weights_sha256;
     result.timing.train_s = finished.train_s;

@@ -82,6 +82,9 @@ macro_rules! key {
     (default optional) => {
         None
     };
+    (default flat($keys:expr)) => {
+        Default::default()
+    };
 }
 
 /// Declares a table of the job file. After the name of the struct stand what it derives beside the usual,
@@ -101,6 +104,7 @@ macro_rules! keys {
     (
         default $name:ident { $(
             $(#[doc = $doc:literal])*
+            $(#[serde($serde:ident)])?
             $key:ident : $type:ty $(as $shown:ty)? = $mode:ident $(($($left:expr),+))? => $check:expr $(, $and:expr)?;
         )* }
     ) => {

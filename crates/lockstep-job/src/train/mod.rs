@@ -3,10 +3,12 @@
 //! Workers, lanes, threads and the seed mean the same to every learner. The other keys are the learner's own.
 
 mod class_weights;
+mod decision;
 mod network;
 mod workers;
 
 pub use class_weights::{ClassWeights, WeightRule};
+pub use decision::{JobDecision, JobThreshold, PositiveClass, ThresholdRule};
 pub use network::{JobLoss, NetworkTraining};
 pub use workers::{Workers, WorkersRange};
 

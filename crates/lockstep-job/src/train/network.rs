@@ -1,6 +1,6 @@
 //! The keys of `[train]` that belong to the learner of networks.
 
-use super::ClassWeights;
+use super::{ClassWeights, JobDecision};
 use crate::field::{Field, Rule};
 use crate::keys::{Any, By, Each, WordOr, keys, words};
 use crate::{JobOptimizer, JobSchedule};
@@ -23,6 +23,9 @@ keys! {
         /// How much each class counts in the loss: `"balanced"`, as if all had as many training samples, or a number for
         /// each, in their order. For classes only.
         class_weights: Option<ClassWeights> = optional => Any;
+        /// Which of two classes is looked for, and when it is predicted.
+        #[serde(flatten)]
+        decision: JobDecision = flat(JobDecision::read_keys) => Any;
         /// What turns gradients into new weights. The kind alone may be written as a word: `"adamw"`.
         optimizer: JobOptimizer as WordOr<JobOptimizer> = default(JobOptimizer::default())
             => Any, |field, ()| JobOptimizer::read(field.section()?);

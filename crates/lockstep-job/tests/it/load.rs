@@ -1,9 +1,9 @@
 //! From a file on disk, and what the command line says, to a job.
 
 use lockstep_job::{
-    Data, DataRef, Every, Job, JobAugment, JobCheckpoint, JobColumns, JobError, JobNetwork,
-    JobOptimizer, JobSchedule, JobTransport, Location, Measure, NetworkJob, NetworkTraining,
-    Override, Recover, Split, Storage, Train, Validation, Workers, template,
+    Data, DataRef, Every, Job, JobAugment, JobCheckpoint, JobColumns, JobDecision, JobError,
+    JobNetwork, JobOptimizer, JobSchedule, JobTransport, Location, Measure, NetworkJob,
+    NetworkTraining, Override, Recover, Split, Storage, Train, Validation, Workers, template,
 };
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -59,6 +59,7 @@ fn a_job_file_that_says_little_gets_the_documented_defaults() {
                 loss: None,
                 label_smoothing: 0.0,
                 class_weights: None,
+                decision: JobDecision::default(),
                 optimizer: JobOptimizer::Sgd {
                     lr: 1e-3,
                     momentum: 0.0,

@@ -2,11 +2,12 @@
 
 use lockstep_job::{
     Bytes, ClassWeights, Comparison, Condition, Data, DataRef, Embed, Every, Features, Job,
-    JobAugment, JobCheckpoint, JobColumnType, JobColumns, JobCsv, JobEncoding, JobFilter, JobGang,
-    JobLayer, JobLoss, JobModel, JobNetwork, JobNormalise, JobOptimizer, JobSchedule, JobSplit,
-    JobTransform, JobTransport, Keep, Kube, Label, LearnerJob, Location, Measure, NetworkJob,
-    NetworkTraining, Notify, Occasion, Pair, Placement, Recover, Resources, Run, Split, Storage,
-    TensorBoard, Toleration, Track, Train, Validation, Volume, VolumeSource, WeightRule, Workers,
+    JobAugment, JobCheckpoint, JobColumnType, JobColumns, JobCsv, JobDecision, JobEncoding,
+    JobFilter, JobGang, JobLayer, JobLoss, JobModel, JobNetwork, JobNormalise, JobOptimizer,
+    JobSchedule, JobSplit, JobThreshold, JobTransform, JobTransport, Keep, Kube, Label, LearnerJob,
+    Location, Measure, NetworkJob, NetworkTraining, Notify, Occasion, Pair, Placement,
+    PositiveClass, Recover, Resources, Run, Split, Storage, TensorBoard, ThresholdRule, Toleration,
+    Track, Train, Validation, Volume, VolumeSource, WeightRule, Workers,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -336,6 +337,8 @@ fn checkpoint() -> impl Strategy<Value = JobCheckpoint> {
         Measure::Mae,
         Measure::R2,
         Measure::Ndcg,
+        Measure::PositiveF1,
+        Measure::AveragePrecision,
     ]);
     (every, 1..9usize, best).prop_map(|(every, keep, best)| JobCheckpoint { every, keep, best })
 }
@@ -412,6 +415,20 @@ prop_compose! {
                         1 => None,
                         2 => Some(ClassWeights::Rule(WeightRule::Balanced)),
                         _ => Some(ClassWeights::Each(vec![deadline_s, 1.0])),
+                    },
+                    decision: JobDecision {
+                        positive: match lanes {
+                            1 => Some(PositiveClass::Number(1)),
+                            2 => Some(PositiveClass::Name("yes".to_owned())),
+                            3 => Some(PositiveClass::Truth(true)),
+                            _ => None,
+                        },
+                        threshold: match lanes {
+                            1 => Some(JobThreshold::At(deadline_s / 1000.0)),
+                            2 => Some(JobThreshold::By(ThresholdRule::F1)),
+                            3 => Some(JobThreshold::By(ThresholdRule::BalancedAccuracy)),
+                            _ => None,
+                        },
                     },
                     average: clip_norm.map(|norm| norm / 10.0),
                     freeze: clip_norm.map(|_| "layers.0".to_owned()).into_iter().collect(),

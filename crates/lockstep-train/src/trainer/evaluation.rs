@@ -8,10 +8,10 @@ use crate::sets::{Sets, all_indices};
 use crate::snapshot::Best;
 use lockstep_data::Dataset;
 use lockstep_events::Metrics;
-use lockstep_measure::{Measure, Summary};
-use lockstep_model::{Assessor, Outputs, Predictions};
+use lockstep_measure::Measure;
+use lockstep_model::{Assessor, Decision, Outputs, Predictions};
 use lockstep_nn::{DeviceState, Network};
-use lockstep_resolve::TrainingSettings;
+use lockstep_resolve::{Threshold, TrainingSettings};
 
 /// Measures the weights, and keeps the best.
 pub(super) struct EpochEvaluation<'a> {
@@ -20,6 +20,8 @@ pub(super) struct EpochEvaluation<'a> {
     measure: Measure,
     /// What the model predicts.
     outputs: Outputs,
+    /// From which probability on the positive class is predicted.
+    threshold: Option<Threshold>,
     test_indices: Vec<u32>,
     evaluator: Evaluator,
     /// The best weights so far; none without validation data.
@@ -58,9 +60,11 @@ impl<'a> EpochEvaluation<'a> {
         best: Option<Best>,
     ) -> Self {
         let outputs = Outputs::of(&sets.train, &sets.scale, network.outputs());
+        let outputs = outputs.deciding(sets.decision);
         Self {
             sets,
             measure: settings.checkpoint.best,
+            threshold: settings.learner.decision.threshold,
             test_indices: sets.test.as_ref().map(all_indices).unwrap_or_default(),
             evaluator: Evaluator::new(sets.input_len(), rows, outputs.clone()),
             predictions: Predictions::new(outputs.kind, network.outputs()),
@@ -108,6 +112,8 @@ impl<'a> EpochEvaluation<'a> {
             }
             None => (self.test.clone(), steps.position.epochs),
         };
+        let state = best.as_ref().map(|best| &best.state[..]);
+        self.choose_threshold(steps, state)?;
         let val = best.as_ref().map(|best| best.val.clone());
         self.best = best;
         Ok(Kept {
@@ -121,12 +127,42 @@ impl<'a> EpochEvaluation<'a> {
     pub(super) fn assess(&self, metrics: Option<&Metrics>) -> Option<lockstep_measure::Evaluation> {
         let (set, metrics) = (self.sets.test.as_ref()?, metrics?);
         let mut assessor = Assessor::new(set, &self.outputs);
-        assessor.add(&self.predictions);
+        let mut predictions = self.predictions.clone();
+        self.outputs.decide(&mut predictions);
+        assessor.add(&predictions);
         let mut evaluation = assessor.finish();
         if let Some(loss) = metrics.get("loss") {
             evaluation.set_loss(loss);
         }
         Some(evaluation)
+    }
+
+    /// How the model decides; with the threshold that was chosen for it, once [`EpochEvaluation::of_kept`] has measured it.
+    pub(super) fn decision(&self) -> Option<Decision> {
+        self.outputs.decision
+    }
+
+    /// Chooses the threshold of the kept weights on validation data, if the job wants that.
+    fn choose_threshold<N: Network>(
+        &mut self,
+        steps: &mut StepLoop<'_, N>,
+        state: Option<&[f32]>,
+    ) -> Result<(), TrainError> {
+        let sets = self.sets;
+        let (Some(Threshold::Best(by)), Some(decision)) = (self.threshold, self.outputs.decision)
+        else {
+            return Ok(());
+        };
+        let samples = (sets.val_set(), &sets.val_indices[..]);
+        let mut predictions = self.predictions.empty();
+        let said = Some(&mut predictions);
+        measure(&mut self.evaluator, sets, steps, state, samples, said)?;
+        if let Predictions::Classes(said) = &predictions {
+            let labels = (samples.1.iter()).map(|&sample| samples.0.labels()[sample as usize]);
+            let decision = decision.with_best_threshold(by, said.iter().zip(labels));
+            self.outputs.decision = Some(decision);
+        }
+        Ok(())
     }
 
     fn validate<N: Network>(
@@ -139,7 +175,7 @@ impl<'a> EpochEvaluation<'a> {
         }
         let samples = (sets.val_set(), &sets.val_indices[..]);
         let evaluator = &mut self.evaluator;
-        if !is_of_whole_set(self.measure) {
+        if !is_of_whole_set(self.measure, steps.network.loss()) {
             return measure(evaluator, sets, steps, None, samples, None).map(Some);
         }
         let mut predictions = self.predictions.empty();
@@ -148,7 +184,7 @@ impl<'a> EpochEvaluation<'a> {
         let mut assessor = Assessor::of_samples(samples, &self.outputs);
         assessor.add(&predictions);
         let summary = assessor.finish().summary();
-        if let Some(value) = value_of(self.measure, &summary) {
+        if let Some(value) = summary.value(self.measure) {
             metrics.set(self.measure.word(), value);
         }
         Ok(Some(metrics))
@@ -183,17 +219,6 @@ impl<'a> EpochEvaluation<'a> {
             self.best = Some(Best { epoch, val, state });
         }
         better
-    }
-}
-
-/// What a measure comes to where it is one of whole sets. The area under a curve needs samples of both classes.
-fn value_of(measure: Measure, summary: &Summary) -> Option<f64> {
-    match (measure, summary) {
-        (Measure::F1, Summary::Classes(of)) => Some(of.macro_average.f1),
-        (Measure::F1, Summary::Labels(of)) => Some(of.macro_average.f1),
-        (Measure::Top5, Summary::Classes(of)) => Some(of.top5),
-        (Measure::Auc, Summary::Classes(of)) => of.auc,
-        _ => None,
     }
 }
 

@@ -27,7 +27,7 @@ use lockstep_events::control::{Assignment, Finished, FromWorker};
 use lockstep_events::event::EpochResult;
 use lockstep_gang::{CollectiveExt, Plan, SharingCollective};
 use lockstep_learner::{GenerationEnd, Reporter, Wish};
-use lockstep_measure::Measure;
+use lockstep_measure::{Evaluation, Measure};
 use lockstep_nn::{Model, Network, Threads};
 use lockstep_resolve::Interval;
 use publish::Publisher;
@@ -294,7 +294,7 @@ impl<N: Network> Trainer<'_, N> {
     }
 
     fn finished(&mut self) -> Result<Finished, TrainError> {
-        let kept = self.evaluation.of_kept(&mut self.steps)?;
+        let mut kept = self.evaluation.of_kept(&mut self.steps)?;
         if self.leaves_checkpoint {
             self.steps.gather()?;
         }
@@ -305,16 +305,23 @@ impl<N: Network> Trainer<'_, N> {
             None => self.steps.kept_weights(),
         };
         let sha256 = weights::sha256(&layout, state);
-        self.publisher.weights(&layout, state, &sha256)?;
+        let decision = self.evaluation.decision();
+        self.publisher.weights(&layout, state, &sha256, decision)?;
         let evaluation = self.evaluation.assess(kept.metrics.as_ref());
         if let Some(evaluation) = &evaluation {
             self.publisher.evaluation(evaluation)?;
+        }
+        // With a threshold, other classes are predicted than the more probable ones.
+        if let (Some(Evaluation::Classes(of)), Some(metrics)) = (&evaluation, &mut kept.metrics)
+            && of.threshold.is_some()
+        {
+            metrics.set("accuracy", of.summary.accuracy);
         }
         if self.leaves_checkpoint {
             self.last_checkpoint()?;
         }
         Ok(Finished {
-            evaluation: evaluation.map(|evaluation| evaluation.summary()),
+            evaluation: evaluation.map(|evaluation| Box::new(evaluation.summary())),
             metrics: kept.metrics,
             val: kept.val,
             best_epoch: Some(kept.epoch),
@@ -331,7 +338,8 @@ impl<N: Network> Trainer<'_, N> {
         let state = self.steps.kept_weights();
         let sha256 = weights::sha256(&layout, state);
         self.publisher.remove_evaluation();
-        self.publisher.weights(&layout, state, &sha256)?;
+        let decision = self.evaluation.decision();
+        self.publisher.weights(&layout, state, &sha256, decision)?;
         // The weights are of the middle of an epoch: no metrics are of them, and no epoch is theirs.
         Ok(self.report(true, sha256))
     }

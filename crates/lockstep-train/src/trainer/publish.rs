@@ -12,7 +12,7 @@ use crate::weights::write_model;
 use lockstep_events::control::Assignment;
 use lockstep_events::event::EpochResult;
 use lockstep_measure::Evaluation;
-use lockstep_model::{remove_evaluation, title, write_evaluation};
+use lockstep_model::{Decision, remove_evaluation, title, write_evaluation};
 use lockstep_nn::Layout;
 use lockstep_place::Place;
 use lockstep_resolve::TrainingSettings;
@@ -79,12 +79,13 @@ impl<'a> Publisher<'a> {
         self.history.push('\n');
     }
 
-    /// Writes the weights and what one must know to use them.
+    /// Writes the weights, which decide in this way, and what one must know to use them.
     pub(super) fn weights(
         &self,
         layout: &Layout,
         state: &[f32],
         sha256: &str,
+        decision: Option<Decision>,
     ) -> Result<(), TrainError> {
         if !self.writes {
             return Ok(());
@@ -92,7 +93,7 @@ impl<'a> Publisher<'a> {
         self.run.check_there()?;
         self.run.check(&self.generation)?;
         lockstep_base::failpoint::reach("publish.weights");
-        let card = Card::new(&self.settings, self.sets);
+        let card = Card::new(&self.settings, self.sets).deciding(decision);
         write_model(&self.run, &card, layout, state, sha256)
     }
 

@@ -1,9 +1,9 @@
 //! What a training comes to: the model of the rounds that are kept, and what it is worth.
 
-use super::Session;
+use super::{Session, gathered};
 use crate::apart::own_matrix;
 use crate::gradients::Objective;
-use crate::publish::{self, Card};
+use crate::publish;
 use crate::shard::{self, Shard};
 use crate::xgboost::{Booster, ModelFormat, Predicted, RowBlocks};
 use crate::{Together, TreesError, contributions, importance, ranking, said};
@@ -11,7 +11,8 @@ use lockstep_base::fs::sha256;
 use lockstep_data::Dataset;
 use lockstep_events::Metrics;
 use lockstep_measure::Evaluation;
-use lockstep_model::{Assessor, title, write_evaluation};
+use lockstep_model::{Assessor, Decision, Predictions, title, write_evaluation};
+use lockstep_resolve::Threshold;
 
 /// Rows of a test set that are predicted at once.
 const EVALUATED_ROWS: usize = 1 << 15;
@@ -34,11 +35,12 @@ impl Session<'_> {
         };
         let model = booster.save(ModelFormat::Ubj)?;
         let sha256 = sha256(&model);
-        let evaluation = self.evaluate(booster)?;
+        let decision = self.decision(booster)?;
+        let evaluation = self.evaluate(booster, decision)?;
         let shap = self.contributions(booster)?;
         if self.writer.is_some() {
             self.run.check_there()?;
-            let card = Card::new(&self.tables.train, self.settings.objective, kept, &sha256);
+            let card = self.card(kept, &sha256).deciding(decision);
             publish::write(&self.run, &card, &model)?;
             importance::write(&self.run, booster, &card.column_names, &shap)?;
             if let (Some(evaluation), Some(set)) = (&evaluation, &self.tables.test) {
@@ -70,8 +72,35 @@ impl Session<'_> {
         contributions::mean_sizes((self.xgboost, booster), rows, threads, self.together)
     }
 
+    /// How the model decides, with the threshold that is best on validation data if the job wants that.
+    fn decision(&self, booster: &mut Booster) -> Result<Option<Decision>, TreesError> {
+        let decision = self.tables.decision;
+        let rule = self.part.settings.decision.threshold;
+        let (Some(decision), Some(Threshold::Best(by)), Some(val)) = (decision, rule, &self.val)
+        else {
+            return Ok(decision);
+        };
+        let margins = match &val.matrix {
+            Some(matrix) => booster.predict(matrix, Predicted::Margin)?.0,
+            None => Vec::new(),
+        };
+        let said = self.said_of_validation(&margins, val)?;
+        let Predictions::Classes(said) = &said else {
+            return Ok(Some(decision));
+        };
+        let labels = self.tables.val_set().labels();
+        let labels = (self.tables.val_rows.iter()).map(|&row| labels[row as usize]);
+        Ok(Some(
+            decision.with_best_threshold(by, said.iter().zip(labels)),
+        ))
+    }
+
     /// What the model says of every row of the test set, the rows shared by the ranks.
-    fn evaluate(&self, booster: &mut Booster) -> Result<Option<Evaluation>, TreesError> {
+    fn evaluate(
+        &self,
+        booster: &mut Booster,
+        decision: Option<Decision>,
+    ) -> Result<Option<Evaluation>, TreesError> {
         let Some(set) = &self.tables.test else {
             return Ok(None);
         };
@@ -87,40 +116,27 @@ impl Session<'_> {
             own.extend(booster.predict(&matrix, Predicted::Margin)?.0);
         }
         let objective = self.settings.objective;
-        let outputs = objective.outputs();
-        // Others leave this rank's places at 0, so that the sums are what each wrote.
-        let mut all = vec![0_u64; rows.len() * outputs];
-        let places = &mut all[shard.first * outputs..][..own.len()];
-        for (place, margin) in places.iter_mut().zip(&own) {
-            *place = u64::from(margin.to_bits());
-        }
-        self.together.sum(&mut all)?;
-        let margins: Vec<f32> = all
-            .into_iter()
-            .map(|bits| f32::from_bits(bits as u32))
-            .collect();
+        let margins = gathered(self.together, &own, &shard, objective.outputs())?;
         if let (Objective::Rank { .. }, Some(groups)) = (objective, set.groups()) {
             let mut ranking = ranking(groups, &margins, set.numbers());
             ranking.set = Some(set.name().to_owned());
             return Ok(Some(Evaluation::Ranking(ranking)));
         }
-        let mut assessor = Assessor::new(set, &card_outputs(self));
+        let outputs = self.outputs().deciding(decision);
+        let mut assessor = Assessor::new(set, &outputs);
         let labels = match set.labels() {
             [] => vec![u32::MAX; rows.len()],
             labels => labels.to_vec(),
         };
-        assessor.add(&said::predictions(objective, &margins, &labels));
+        let mut said = said::predictions(objective, &margins, &labels);
+        outputs.decide(&mut said);
+        assessor.add(&said);
         let targets: Vec<f32> = rows.iter().map(|&row| shard::target(set, row)).collect();
         for loss in objective.losses(&margins, &targets) {
             assessor.add_loss(loss);
         }
         Ok(Some(assessor.finish()))
     }
-}
-
-/// What the model predicts.
-fn card_outputs(session: &Session<'_>) -> lockstep_model::Outputs {
-    Card::new(&session.tables.train, session.settings.objective, 0, "").outputs()
 }
 
 /// The numbers of an evaluation that the result of a run has.

@@ -101,7 +101,8 @@ fn settings(objective: Objective) -> BoostSettings {
         bins: 64,
         row_share: 1.0,
         column_share: 1.0,
-        second_class_weight: 1.0,
+        positive: (1.0, 1.0),
+        class_weights: Vec::new(),
         seed: 42,
         threads: 1,
         parameters: vec![
@@ -142,7 +143,7 @@ fn train(
                     let targets = RankTargets {
                         targets,
                         weights,
-                        second_class_weight: 1.0,
+                        positive: (1.0, 1.0),
                         groups: &groups,
                         first_row: from as u64,
                         all_rows: ROWS as u64,

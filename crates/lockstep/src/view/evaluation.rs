@@ -90,6 +90,12 @@ fn classes(evaluation: &Classification) -> Vec<String> {
         ),
     };
     let mut lines = vec![first(measured, summary.loss, summary.samples)];
+    lines.extend((evaluation.positive_class.as_deref()).map(|class| {
+        let from = evaluation.threshold.map_or(String::new(), |threshold| {
+            format!(", predicted from a probability of {threshold:.4} on")
+        });
+        super::harmless(&format!("positive class {class}{from}"))
+    }));
     lines.push(String::new());
     lines.extend(evaluation.table());
     if !evaluation.mistakes.is_empty() {
@@ -160,7 +166,7 @@ mod tests {
         let evaluation = tally.finish(20, |row| Some(format!("{row}.jpg")));
         let text = lines(&Evaluation::Classes(evaluation)).join("\n");
         for part in [
-            "accuracy 0.6667   AUC 0.7500   3 samples",
+            "accuracy 0.6667   AUC 0.7500   3 samples\npositive class dog\n",
             "macro average",
             "0.7500  dog taken for cat: 1.jpg",
             "12 samples of classes that the model does not know: fish 0",

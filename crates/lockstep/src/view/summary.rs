@@ -94,26 +94,29 @@ pub(crate) fn measured(metrics: &Metrics) -> String {
 
 /// What the kept weights are worth on the test set, beyond the metrics.
 fn test_set(evaluation: &Summary) -> String {
-    let averages = |scores: &Scores| {
+    let scores = |scores: &Scores, of: &str| {
         let Scores {
             precision,
             recall,
             f1,
         } = scores;
-        format!("precision {precision:.4}, recall {recall:.4}, F1 {f1:.4} (macro)")
+        format!("precision {precision:.4}, recall {recall:.4}, F1 {f1:.4} ({of})")
     };
     match evaluation {
-        Summary::Classes(of) => {
-            let averages = averages(&of.macro_average);
-            match of.auc {
-                Some(auc) => format!("{averages}, AUC {auc:.4}"),
-                None => format!("{averages}, top-5 {:.4}", of.top5),
+        Summary::Classes(of) => match (&of.positive, of.auc) {
+            (Some(positive), Some(auc)) => {
+                format!("{}, AUC {auc:.4}", scores(positive, "positive class"))
             }
-        }
+            _ => format!(
+                "{}, top-5 {:.4}",
+                scores(&of.macro_average, "macro"),
+                of.top5
+            ),
+        },
         Summary::Labels(of) => {
             format!(
                 "{}, all labels right {:.4}",
-                averages(&of.macro_average),
+                scores(&of.macro_average, "macro"),
                 of.exact
             )
         }
@@ -326,6 +329,7 @@ mod tests {
                 accuracy: 0.8123,
                 auc: None,
                 average_precision: None,
+                positive: None,
                 top5: 0.99,
                 macro_average: scores,
                 weighted_average: scores,

@@ -12,6 +12,7 @@ mod bits;
 mod cache;
 mod checkpoint;
 mod cifar;
+mod classes;
 mod commands;
 mod dashboard;
 mod data_checks;
