@@ -178,7 +178,8 @@ fn sound(map: &Mapped, layout: &DecodedLayout, names: usize) -> bool {
         let labels = map.words(place);
         return layout.form.outputs <= 1 && labels.iter().all(|&label| label < classes);
     }
-    names == layout.form.outputs && map.floats(place).iter().all(|number| number.is_finite())
+    // A number that nobody knows is NaN.
+    names == layout.form.outputs && map.floats(place).iter().all(|number| !number.is_infinite())
 }
 
 /// Where the decoded form of a set belongs: a name made from the whole names of its files and from what

@@ -94,6 +94,12 @@ pub enum DataError {
         /// The second column.
         column: String,
     },
+    /// Columns of what has none.
+    #[error("{} cannot be kept: the samples are no rows of a table", columns.join(", "))]
+    NoTable {
+        /// The columns.
+        columns: Vec<String>,
+    },
     /// A label that is neither there nor not.
     #[error(
         "{place}, row {row}: the column `{column}` holds {found}; labels are 0 or 1, false or true"

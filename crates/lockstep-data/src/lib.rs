@@ -66,7 +66,8 @@ pub use in_memory::SampleValues;
 pub use leaks::leak_note;
 pub use lockstep_table::{
     Cell, CellForm, ColumnKind, ColumnNames, ColumnType, CsvFormat, FrameCell, FrameElement,
-    InputColumn, LeftOut, RowReader, TableError, TableFormat, TextEncoding, TimeForm, WholeNumbers,
+    InputColumn, KeptColumn, KeptKind, LeftOut, RowReader, TableError, TableFormat, TextEncoding,
+    TimeForm, WholeNumbers,
 };
 pub use order::{EpochOrder, lane_rows, split, stratified_split};
 pub use part::PartSource;

@@ -32,6 +32,13 @@ pub struct PartSource {
     pub expected: Vec<InputColumn>,
 }
 
+impl PartSource {
+    /// The rows of the whole that it has, in their order.
+    pub(crate) fn rows(&self, cache: &CacheDir) -> Result<Vec<u32>, DataError> {
+        PartSet::open(self, cache, &mut |_| {})?.rows()
+    }
+}
+
 /// Rows between two times that memory is given back.
 const ROWS_AT_ONCE: usize = 1 << 16;
 
@@ -45,18 +52,27 @@ pub(crate) struct PartSet {
 
 impl PartSet {
     /// Opens the whole of a part.
+    fn open(
+        of: &PartSource,
+        cache: &CacheDir,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<Self, DataError> {
+        let recipe = of.whole.files(cache, progress)?.recipe;
+        let whole = Dataset::open_telling(&of.whole, cache, progress)?;
+        Ok(PartSet {
+            of: of.clone(),
+            recipe,
+            whole,
+        })
+    }
+
+    /// Opens the whole of a part, which must have the columns that are expected.
     pub(crate) fn find(
         of: &PartSource,
         cache: &CacheDir,
         progress: &mut dyn FnMut(&str),
     ) -> Result<Files, DataError> {
-        let recipe = of.whole.files(cache, progress)?.recipe;
-        let whole = Dataset::open_telling(&of.whole, cache, progress)?;
-        let set = PartSet {
-            of: of.clone(),
-            recipe,
-            whole,
-        };
+        let set = Self::open(of, cache, progress)?;
         let inputs = set.schema().inputs();
         if !of.expected.is_empty() && of.expected != inputs {
             return Err(set.unfit("its columns are not those that the model was trained on"));
@@ -92,6 +108,11 @@ impl PartSet {
             std::iter::repeat_n(is_kept, column.column.kind.width())
         });
         each.collect()
+    }
+
+    /// The rows of the whole that are in the part.
+    fn rows(&self) -> Result<Vec<u32>, DataError> {
+        Ok(self.of.rule.part(&self.keys()?).take(self.of.part))
     }
 
     /// What the rule looks at.
@@ -189,7 +210,7 @@ impl Recipe for PartSet {
 
     fn decode(&self, out: &mut Builder) -> Result<(), DataError> {
         let whole = &self.whole;
-        let rows = self.of.rule.part(&self.keys()?).take(self.of.part);
+        let rows = self.rows()?;
         if rows.is_empty() {
             let part = match self.of.part {
                 SplitPart::Train => "train on",

@@ -14,7 +14,9 @@ use crate::target::TargetKind;
 use lockstep_base::fs::CacheDir;
 use lockstep_base::known::Content;
 use lockstep_place::Place;
-use lockstep_table::{ColumnNames, Gaps, InputColumn, TableFormat};
+use lockstep_table::{
+    ColumnNames, Gaps, InputColumn, KeptColumn, TableFormat, find_files, keep_columns,
+};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
@@ -112,6 +114,33 @@ impl Source {
             Source::Part(part) => Some(part),
             Source::Samples { source, .. } => source.part_mut(),
             _ => None,
+        }
+    }
+
+    /// Some columns of the table that it is, or whose samples it takes, as they are, row by row.
+    ///
+    /// # Errors
+    /// When it is no table, lacks a column, or cannot be read.
+    pub fn keep_columns(
+        &self,
+        names: &[String],
+        cache: &CacheDir,
+    ) -> Result<Vec<KeptColumn>, DataError> {
+        match self {
+            Source::Table(table) => {
+                let files = find_files(&table.place, table.format)?;
+                let kept = keep_columns(&files, table.format, names, table.memory)?;
+                Ok(kept)
+            }
+            Source::Samples { source, .. } => source.keep_columns(names, cache),
+            Source::Part(part) => {
+                let rows = part.rows(cache)?;
+                let kept = part.whole.keep_columns(names, cache)?.into_iter();
+                Ok(kept.map(|column| column.of_rows(&rows)).collect())
+            }
+            _ => Err(DataError::NoTable {
+                columns: names.to_vec(),
+            }),
         }
     }
 

@@ -61,6 +61,8 @@ impl TableSet {
     /// The same, for prediction alone: columns of labels and paths that are missing from a file are not read from
     /// any. All other columns are what they would be with them.
     pub(crate) fn of_samples(mut self) -> Result<TableSet, DataError> {
+        // Where a model says what is predicted, a row need not.
+        self.source.columns.label_gaps = self.source.target.is_some();
         let mut all = Vec::with_capacity(self.files.len());
         for file in &self.files {
             all.push(column_names(file, self.source.format, self.source.memory)?);
@@ -119,7 +121,7 @@ impl TableSet {
         let each = columns.features.iter().zip(&columns.kinds);
         let column = |(name, kind): (&String, _)| {
             TableColumn::new(InputColumn {
-                form: columns.form.clone(),
+                written: columns.form.clone(),
                 ..InputColumn::new(name, Clone::clone(kind))
             })
         };
@@ -156,7 +158,10 @@ impl TableSet {
             return Ok(());
         }
         let columns = &self.source.columns.numbers;
-        match numbers.iter().position(|&x| x != 0.0 && x != 1.0) {
+        match numbers
+            .iter()
+            .position(|&x| x != 0.0 && x != 1.0 && !x.is_nan())
+        {
             None => Ok(()),
             Some(at) => Err(DataError::NoLabel {
                 place: self.source.place.to_string(),

@@ -40,4 +40,22 @@ pub trait TrainedModel {
         rows: Range<usize>,
         all: bool,
     ) -> Result<Block, LearnerError>;
+
+    /// What [contributions](TrainedModel::contributions) are of, in their order: of each output, every number of a row,
+    /// and what is said without any. Nothing if the model cannot be asked for them.
+    fn contribution_names(&self) -> Option<Vec<String>> {
+        None
+    }
+
+    /// How far each number of some samples of `set` moves what the model says of them (SHAP values), sample by sample.
+    ///
+    /// # Errors
+    /// When a library of others refuses.
+    fn contributions(
+        &mut self,
+        _set: &Dataset,
+        _rows: Range<usize>,
+    ) -> Result<Vec<f32>, LearnerError> {
+        Ok(Vec::new())
+    }
 }

@@ -19,6 +19,12 @@ pub enum WriteError {
         /// The name.
         out: PathBuf,
     },
+    /// Two columns of the output would have one name.
+    #[error("the output would have two columns `{column}`: leave it out of --id and --keep")]
+    Twice {
+        /// The name.
+        column: String,
+    },
     /// The output cannot be written.
     #[error(transparent)]
     Io(#[from] io::Error),

@@ -23,6 +23,6 @@ pub use error::WriteError;
 pub use inputs::inputs;
 pub use outputs::Outputs;
 pub use prediction::{Prediction, Predictions, RowOutput};
-pub use prediction_file::{PredictionFile, PredictionFormat};
-pub use row::{Answer, Named, PredictedRow, each_row};
+pub use prediction_file::{PredictionColumns, PredictionFile, PredictionFormat};
+pub use row::{Answer, Beside, KeptCell, Named, PredictedRow, each_row};
 pub use test_set::{SampleUse, open_test, test_source};

@@ -1,12 +1,10 @@
 //! The formats that predictions are written in. A file appears when it is whole.
 
-use crate::row::{Answer, PredictedRow};
+use crate::row::{Answer, KeptCell, PredictedRow};
 use crate::{Outputs, WriteError};
 use lockstep_base::fs::{AtomicFile, write_atomic};
-use lockstep_data::TargetKind;
-use lockstep_table::{
-    ClassProbabilities, PredictedColumn, PredictionRow, write_predicted_numbers, write_predictions,
-};
+use lockstep_data::{KeptKind, TargetKind};
+use lockstep_table::{WrittenCell, WrittenColumn, write_table};
 use std::io::{self, BufWriter, Stdout, Write};
 use std::path::Path;
 
@@ -43,8 +41,119 @@ impl PredictionFormat {
     }
 }
 
+/// What is written of each sample.
+#[derive(Debug)]
+pub struct PredictionColumns<'a> {
+    /// What the model says.
+    pub outputs: &'a Outputs,
+    /// Whether the probabilities of all classes are written too.
+    pub all: bool,
+    /// Whether what is right is known of any sample.
+    pub is_labelled: bool,
+    /// Whether one of the kept columns stands in place of the path.
+    pub has_id: bool,
+    /// The columns of the table that are kept, and what they hold.
+    pub kept: Vec<(String, KeptKind)>,
+    /// What contributions are of, if they are written.
+    pub contributions: Vec<String>,
+}
+
+impl PredictionColumns<'_> {
+    /// The columns of a table of predictions, all still empty.
+    fn empty(&self) -> Result<Vec<(String, WrittenColumn)>, WriteError> {
+        let mut columns: Vec<(String, WrittenColumn)> = Vec::new();
+        let text = || WrittenColumn::Text(Vec::new());
+        let single = || WrittenColumn::Single(Vec::new());
+        if !self.has_id {
+            columns.push(("path".to_owned(), text()));
+        }
+        for (name, kind) in &self.kept {
+            let column = match kind {
+                KeptKind::Whole => WrittenColumn::Whole(Vec::new()),
+                KeptKind::Number => WrittenColumn::Double(Vec::new()),
+                KeptKind::Text => text(),
+            };
+            columns.push((name.clone(), column));
+        }
+        match self.outputs.kind {
+            TargetKind::Classes => {
+                if self.is_labelled {
+                    columns.push(("label".to_owned(), text()));
+                }
+                columns.push(("predicted".to_owned(), text()));
+                columns.push(("probability".to_owned(), single()));
+            }
+            TargetKind::Numbers | TargetKind::Labels => {
+                for name in &self.outputs.names {
+                    if self.is_labelled {
+                        columns.push((name.clone(), single()));
+                    }
+                    columns.push((format!("predicted_{name}"), single()));
+                }
+            }
+        }
+        columns.push(("row".to_owned(), WrittenColumn::Whole(Vec::new())));
+        // Of labels, what is predicted is each one's probability.
+        if self.all && self.outputs.kind == TargetKind::Classes {
+            let classes = self.outputs.names.iter();
+            columns.extend(classes.map(|class| (format!("probability_{class}"), single())));
+        }
+        let contributions = self.contributions.iter();
+        columns.extend(contributions.map(|name| (format!("shap_{name}"), single())));
+        let mut names: Vec<&String> = columns.iter().map(|(name, _)| name).collect();
+        names.sort_unstable();
+        match names.windows(2).find(|pair| pair[0] == pair[1]) {
+            Some(twice) => Err(WriteError::Twice {
+                column: twice[0].clone(),
+            }),
+            None => Ok(columns),
+        }
+    }
+
+    /// The cells of a sample, in the order of the columns.
+    fn cells(&self, row: &PredictedRow<'_>) -> Vec<WrittenCell> {
+        let mut cells = Vec::new();
+        if !self.has_id {
+            cells.push(WrittenCell::Text(Some(row.path_or_row())));
+        }
+        cells.extend(row.kept.iter().map(KeptCell::written));
+        match &row.predicted {
+            Answer::Class(class) => {
+                if self.is_labelled {
+                    cells.push(WrittenCell::Text(match &row.label {
+                        Some(Answer::Class(label)) => Some((*label).to_owned()),
+                        _ => None,
+                    }));
+                }
+                cells.push(WrittenCell::Text(Some((*class).to_owned())));
+                cells.push(WrittenCell::Single(Some(
+                    row.probability.unwrap_or_default(),
+                )));
+            }
+            Answer::Numbers(named) => {
+                for (at, &predicted) in named.numbers.iter().enumerate() {
+                    if self.is_labelled {
+                        let right = number(row.label.as_ref(), at);
+                        cells.push(WrittenCell::Single(right.filter(|right| !right.is_nan())));
+                    }
+                    cells.push(WrittenCell::Single(Some(predicted)));
+                }
+            }
+        }
+        cells.push(WrittenCell::Whole(Some(row.row as i64)));
+        for named in row.probabilities.iter().chain(&row.shap) {
+            let numbers = named.numbers.iter();
+            cells.extend(numbers.map(|&number| WrittenCell::Single(Some(number))));
+        }
+        cells
+    }
+}
+
 /// Predictions on their way to a file or to standard output.
-pub struct PredictionFile(Output);
+pub struct PredictionFile<'a> {
+    columns: PredictionColumns<'a>,
+    output: Output,
+}
 
 enum Output {
     /// A JSON object a sample, as they come.
@@ -52,61 +161,32 @@ enum Output {
     Standard(BufWriter<Stdout>),
     /// The names of the columns, then a line a sample, as they come.
     Csv(Box<csv::Writer<AtomicFile>>),
-    /// Parquet files, which are written at the end.
-    Classes {
-        rows: Vec<PredictionRow>,
-        /// The classes whose probabilities are written too, and those.
-        names: Vec<String>,
-        probabilities: Vec<f32>,
-    },
-    Numbers {
-        kind: TargetKind,
-        paths: Vec<String>,
-        columns: Vec<PredictedColumn>,
-    },
+    /// A Parquet file, which is written at the end.
+    Parquet(Vec<(String, WrittenColumn)>),
 }
 
-impl PredictionFile {
-    /// For what a model with these outputs says; with `all`, the probabilities of all classes too.
+impl<'a> PredictionFile<'a> {
+    /// For these columns.
     ///
     /// # Errors
-    /// When the file cannot be made.
+    /// When two columns have one name, or the file cannot be made.
     pub fn create(
         format: PredictionFormat,
         out: &Path,
-        outputs: &Outputs,
-        all: bool,
+        columns: PredictionColumns<'a>,
     ) -> Result<Self, WriteError> {
-        // Of labels, what is predicted is each one's probability.
-        let names: &[String] = match all && outputs.kind == TargetKind::Classes {
-            true => &outputs.names,
-            false => &[],
-        };
-        Ok(Self(match format {
+        let empty = columns.empty()?;
+        let output = match format {
             PredictionFormat::Lines => Output::Lines(BufWriter::new(AtomicFile::create(out)?)),
             PredictionFormat::Standard => Output::Standard(BufWriter::new(io::stdout())),
             PredictionFormat::Csv => {
                 let mut writer = csv::Writer::from_writer(AtomicFile::create(out)?);
-                writer.write_record(csv_columns(outputs, names))?;
+                writer.write_record(empty.iter().map(|(name, _)| name))?;
                 Output::Csv(Box::new(writer))
             }
-            PredictionFormat::Parquet if outputs.kind == TargetKind::Classes => Output::Classes {
-                rows: Vec::new(),
-                names: names.to_vec(),
-                probabilities: Vec::new(),
-            },
-            PredictionFormat::Parquet => {
-                let column = |name: &String| PredictedColumn {
-                    name: name.clone(),
-                    ..PredictedColumn::default()
-                };
-                Output::Numbers {
-                    kind: outputs.kind,
-                    paths: Vec::new(),
-                    columns: outputs.names.iter().map(column).collect(),
-                }
-            }
-        }))
+            PredictionFormat::Parquet => Output::Parquet(empty),
+        };
+        Ok(Self { columns, output })
     }
 
     /// Takes what is said of the next sample.
@@ -114,37 +194,16 @@ impl PredictionFile {
     /// # Errors
     /// When it cannot be written.
     pub fn add(&mut self, row: &PredictedRow<'_>) -> Result<(), WriteError> {
-        match &mut self.0 {
+        match &mut self.output {
             Output::Lines(out) => write_line(out, row),
             Output::Standard(out) => write_line(out, row),
-            Output::Csv(out) => Ok(out.write_record(csv_record(row))?),
-            Output::Classes {
-                rows,
-                probabilities,
-                ..
-            } => {
-                if let Some(all) = &row.probabilities {
-                    probabilities.extend(all.numbers);
-                }
-                let class = |answer: &Answer<'_>| match answer {
-                    Answer::Class(class) => (*class).to_owned(),
-                    Answer::Numbers(_) => String::new(),
-                };
-                rows.push(PredictionRow {
-                    path: row.path_or_row(),
-                    label: row.label.as_ref().map(class),
-                    predicted: class(&row.predicted),
-                    probability: row.probability.unwrap_or_default(),
-                    row: row.row as i64,
-                });
-                Ok(())
+            Output::Csv(out) => {
+                let cells = self.columns.cells(row).into_iter();
+                Ok(out.write_record(cells.map(in_csv))?)
             }
-            Output::Numbers { paths, columns, .. } => {
-                paths.push(row.path_or_row());
-                for (at, column) in columns.iter_mut().enumerate() {
-                    column.actual.push(number(row.label.as_ref(), at));
-                    let predicted = number(Some(&row.predicted), at);
-                    column.predicted.push(predicted.unwrap_or_default());
+            Output::Parquet(columns) => {
+                for ((_, column), cell) in columns.iter_mut().zip(self.columns.cells(row)) {
+                    column.push(cell)?;
                 }
                 Ok(())
             }
@@ -156,7 +215,7 @@ impl PredictionFile {
     /// # Errors
     /// When it cannot be written.
     pub fn finish(self, out: &Path, run: &str) -> Result<(), WriteError> {
-        match self.0 {
+        match self.output {
             Output::Lines(file) => {
                 let file = file.into_inner().map_err(|error| error.into_error())?;
                 file.commit()?;
@@ -166,29 +225,14 @@ impl PredictionFile {
                 let file = file.into_inner().map_err(|error| error.into_error())?;
                 file.commit()?;
             }
-            Output::Classes {
-                rows,
-                names,
-                probabilities,
-            } => {
-                let all = ClassProbabilities {
-                    classes: &names,
-                    numbers: &probabilities,
+            Output::Parquet(columns) => {
+                let kind = match self.columns.outputs.kind {
+                    TargetKind::Classes => None,
+                    TargetKind::Labels => Some(("predicted", "probabilities")),
+                    TargetKind::Numbers => Some(("predicted", "numbers")),
                 };
-                write_atomic(out, &write_predictions(&rows, all, &[("run", run)])?)?;
-            }
-            Output::Numbers {
-                kind,
-                paths,
-                columns,
-            } => {
-                let kind = match kind {
-                    TargetKind::Labels => "probabilities",
-                    TargetKind::Numbers | TargetKind::Classes => "numbers",
-                };
-                let metadata = [("run", run), ("predicted", kind)];
-                let bytes = write_predicted_numbers(&paths, &columns, &metadata)?;
-                write_atomic(out, &bytes)?;
+                let metadata: Vec<_> = [("run", run)].into_iter().chain(kind).collect();
+                write_atomic(out, &write_table(columns, &metadata)?)?;
             }
         }
         Ok(())
@@ -208,46 +252,13 @@ fn number(answer: Option<&Answer<'_>>, at: usize) -> Option<f32> {
     }
 }
 
-/// The columns of a CSV file: those of a Parquet file, with the probabilities of `all` classes.
-fn csv_columns(outputs: &Outputs, all: &[String]) -> Vec<String> {
-    let mut columns = vec!["path".to_owned()];
-    match outputs.kind {
-        TargetKind::Classes => {
-            columns.extend(["label", "predicted", "probability"].map(str::to_owned));
-        }
-        TargetKind::Numbers | TargetKind::Labels => {
-            let both = |name: &String| [name.clone(), format!("predicted_{name}")];
-            columns.extend(outputs.names.iter().flat_map(both));
-        }
-    }
-    columns.push("row".to_owned());
-    columns.extend(all.iter().map(|class| format!("probability_{class}")));
-    columns
-}
-
-/// The cells of a sample. What is not known is left empty.
-fn csv_record(row: &PredictedRow<'_>) -> Vec<String> {
-    let mut cells = vec![row.path_or_row()];
-    match &row.predicted {
-        Answer::Class(class) => {
-            cells.push(match &row.label {
-                Some(Answer::Class(label)) => (*label).to_owned(),
-                _ => String::new(),
-            });
-            cells.push((*class).to_owned());
-            cells.push(row.probability.unwrap_or_default().to_string());
-        }
-        Answer::Numbers(named) => {
-            for (at, predicted) in named.numbers.iter().enumerate() {
-                let right = number(row.label.as_ref(), at);
-                cells.push(right.map_or_else(String::new, |right| right.to_string()));
-                cells.push(predicted.to_string());
-            }
-        }
-    }
-    cells.push(row.row.to_string());
-    if let Some(all) = &row.probabilities {
-        cells.extend(all.numbers.iter().map(f32::to_string));
-    }
-    cells
+/// A cell of a CSV file. What is not known is left empty.
+fn in_csv(cell: WrittenCell) -> String {
+    let text = match cell {
+        WrittenCell::Text(text) => text,
+        WrittenCell::Whole(number) => number.map(|number| number.to_string()),
+        WrittenCell::Single(number) => number.map(|number| number.to_string()),
+        WrittenCell::Double(number) => number.map(|number| number.to_string()),
+    };
+    text.unwrap_or_default()
 }

@@ -30,6 +30,9 @@ pub struct ColumnNames {
     pub form: CellForm,
     /// The class: text, numbers or booleans. Read as text.
     pub label: Option<String>,
+    /// Whether rows may be without what is to be predicted: a class is an empty text then, and a number NaN.
+    #[serde(default)]
+    pub label_gaps: bool,
     /// What is to be predicted instead of a class: numbers, or booleans, which are 0 and 1.
     pub numbers: Vec<String>,
     /// Where a sample comes from: text.

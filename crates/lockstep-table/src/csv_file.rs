@@ -110,8 +110,12 @@ impl CsvFile {
             }
             for (&at, column) in self.numbers.iter().zip(&self.columns.numbers) {
                 let cell = self.record[at].trim();
-                let number =
-                    target(cell, &self.columns.form).map_err(|found| self.wrong(column, found))?;
+                let is_gap = self.columns.label_gaps && self.columns.form.is_gap(cell);
+                let number = match is_gap {
+                    true => Ok(f32::NAN),
+                    false => target(cell, &self.columns.form),
+                };
+                let number = number.map_err(|found| self.wrong(column, found))?;
                 batch.numbers.push(number);
             }
             if let (Some(at), Some(column)) = (self.weight, &self.columns.weight) {
@@ -172,6 +176,8 @@ pub(crate) fn column_names(
 fn label_text(cell: &str, column: &str, columns: &ColumnNames) -> Result<String, String> {
     let is_value = columns.types.get(column) == Some(&ColumnType::Category);
     match cell {
+        _ if columns.label_gaps && columns.form.is_gap(cell) && !is_value => Ok(String::new()),
+        "" if columns.label_gaps => Ok(String::new()),
         "" => Err("is empty; every sample needs one".to_owned()),
         _ if columns.form.is_gap(cell) && !is_value => Err(format!(
             "holds `{}`, which stands for a gap, and every sample needs a label; if it is a class of this name, say \

@@ -85,7 +85,7 @@ pub struct InputColumn {
     pub kind: ColumnKind,
     /// How its cells are written where they are text.
     #[serde(default, skip_serializing_if = "CellForm::is_plain")]
-    pub form: CellForm,
+    pub written: CellForm,
 }
 
 impl InputColumn {
@@ -99,7 +99,7 @@ impl InputColumn {
         Self {
             name: name.to_owned(),
             kind,
-            form: CellForm::default(),
+            written: CellForm::default(),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Tables of samples: Parquet in and out, Arrow, CSV and JSON lines in.
 //!
 //! What Lockstep writes, it writes as Parquet that any reader of the format opens with sensible types:
-//! embeddings ([`write_part`]) and predictions ([`write_predictions`]), the same bytes for the same rows
+//! embeddings ([`write_part`]) and predictions ([`write_table`]), the same bytes for the same rows
 //! on every machine. What others wrote, [`TableReader`] streams as rows of `f32` with a label and a
 //! path each, from one file or a folder of them, here or in an object store, in memory that the caller
 //! bounds; [`FrameReader`] streams all its columns as they are. A
@@ -23,6 +23,7 @@ mod frame_csv;
 mod frame_parquet;
 mod input;
 mod json_lines;
+mod kept;
 mod kind;
 mod lines;
 mod look;
@@ -47,13 +48,11 @@ pub use footer::{Footer, footer, metadata};
 pub use frame::{
     FrameBlock, FrameCell, FrameCells, FrameColumn, FrameElement, FrameReader, FrameSchema,
 };
+pub use kept::{KeptColumn, KeptKind, keep_columns};
 pub use kind::{ColumnKind, ColumnType, InputColumn, LeftOut, sort_values};
 pub use look::{Looked, look};
 pub use reader::{RowBatch, TableReader, column_names};
 pub use row_reader::{Cell, RowReader};
 pub use time::TimeForm;
 pub use whole_numbers::{WholeNumbers, whole_numbers};
-pub use write::{
-    ClassProbabilities, EmbeddingPart, PredictedColumn, PredictionRow, write_part,
-    write_predicted_numbers, write_predictions,
-};
+pub use write::{EmbeddingPart, WrittenCell, WrittenColumn, write_part, write_table};

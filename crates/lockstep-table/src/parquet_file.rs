@@ -128,18 +128,23 @@ impl ColumnFile {
             let found = "has an empty list; a sample needs at least one number".to_owned();
             return Err(self.wrong(&self.columns.features[0], Wrong { row: 0, found }));
         }
-        let texts = |name: &Option<String>| -> Result<Option<Vec<String>>, TableError> {
+        let of_labels = match self.columns.label_gaps {
+            true => Gaps::Keep,
+            false => Gaps::Refuse,
+        };
+        let texts = |name: &Option<String>, gaps| -> Result<Option<Vec<String>>, TableError> {
             let Some(name) = name else { return Ok(None) };
-            let texts = cells::texts(&self.column(batch, name)?, Gaps::Refuse);
+            let texts = cells::texts(&self.column(batch, name)?, gaps);
             texts.map(Some).map_err(|wrong| self.wrong(name, wrong))
         };
-        let (labels, paths) = (texts(&self.columns.label)?, texts(&self.columns.path)?);
-        let groups = texts(&self.columns.group)?;
+        let labels = texts(&self.columns.label, of_labels)?;
+        let paths = texts(&self.columns.path, Gaps::Refuse)?;
+        let groups = texts(&self.columns.group, Gaps::Refuse)?;
         let targets = self.columns.numbers.len();
         let mut numbers = vec![0.0; rows * targets];
         for (at, name) in self.columns.numbers.iter().enumerate() {
             let column = self.column(batch, name)?;
-            cells::numbers(&column, (at, 1, targets), Gaps::Refuse, &mut numbers)
+            cells::numbers(&column, (at, 1, targets), of_labels, &mut numbers)
                 .map_err(|wrong| self.wrong(name, wrong))?;
         }
         let mut weights = Vec::new();
@@ -294,7 +299,8 @@ fn check(file: &str, schema: &Schema, columns: &ColumnNames) -> Result<Vec<usize
         roots.push(find(file, schema, name, fits)?);
     }
     if let Some(name) = &columns.path {
-        let fits = |data_type: &DataType| (cells::textual(data_type), "paths must be text");
+        let right = "paths must be text, numbers or booleans";
+        let fits = |data_type: &DataType| (cells::labels(data_type), right);
         roots.push(find(file, schema, name, fits)?);
     }
     Ok(roots)

@@ -33,7 +33,7 @@ pub struct RowReader {
 impl RowReader {
     /// For an input of these columns; with `gaps`, values may be missing from them.
     pub fn new(columns: &[InputColumn], gaps: bool) -> Self {
-        let reader = |column: &InputColumn| CellReader::new(&column.kind, &column.form);
+        let reader = |column: &InputColumn| CellReader::new(&column.kind, &column.written);
         Self {
             names: columns.iter().map(|column| column.name.clone()).collect(),
             readers: columns.iter().map(reader).collect(),
@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn text_is_read_as_that_of_the_training_table() {
         let column = InputColumn {
-            form: CellForm {
+            written: CellForm {
                 na: vec!["-999".into()],
                 decimal_comma: true,
                 ..CellForm::default()

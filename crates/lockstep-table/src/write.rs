@@ -11,7 +11,7 @@
 
 use crate::TableError;
 use arrow_array::{
-    ArrayRef, FixedSizeListArray, Float32Array, Int64Array, RecordBatch, StringArray,
+    ArrayRef, FixedSizeListArray, Float32Array, Float64Array, Int64Array, RecordBatch, StringArray,
 };
 use arrow_schema::{DataType, Field, Schema};
 use parquet::arrow::ArrowWriter;
@@ -39,21 +39,6 @@ pub struct EmbeddingPart<'a> {
     pub width: usize,
     /// The embeddings, one after the other.
     pub embeddings: &'a [f32],
-}
-
-/// What a model says of one sample.
-#[derive(Debug, Clone, PartialEq)]
-pub struct PredictionRow {
-    /// Where the sample lies, or the row's number where it has no path.
-    pub path: String,
-    /// Its class, if that is known.
-    pub label: Option<String>,
-    /// The class that the model takes it for.
-    pub predicted: String,
-    /// How sure the model is of that, from 0 to 1.
-    pub probability: f32,
-    /// Its place in the set, counted from 0.
-    pub row: i64,
 }
 
 /// The bytes of a Parquet file with the columns `path: string`, `label: string` (null where unknown,
@@ -111,103 +96,92 @@ pub fn write_part(
     write(Schema::new(fields), columns, properties)
 }
 
-/// How probable each class is, of every sample.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct ClassProbabilities<'a> {
-    /// What the classes are called; none where only the predicted one's probability is known.
-    pub classes: &'a [String],
-    /// A number a class, sample by sample.
-    pub numbers: &'a [f32],
+/// A column to write, by what its cells are. A cell that is not there is null.
+#[derive(Debug, Clone, PartialEq)]
+pub enum WrittenColumn {
+    /// Text.
+    Text(Vec<Option<String>>),
+    /// Whole numbers.
+    Whole(Vec<Option<i64>>),
+    /// Numbers in single precision.
+    Single(Vec<Option<f32>>),
+    /// Numbers in double precision.
+    Double(Vec<Option<f64>>),
 }
 
-/// The bytes of a Parquet file with the columns `path: string`, `label: string` (null where unknown),
-/// `predicted: string`, `probability: float32`, `row: int64`, and for each class of `all`
-/// `probability_CLASS: float32`.
+/// A cell to write.
+#[derive(Debug, Clone, PartialEq)]
+pub enum WrittenCell {
+    /// Text.
+    Text(Option<String>),
+    /// A whole number.
+    Whole(Option<i64>),
+    /// A number in single precision.
+    Single(Option<f32>),
+    /// A number in double precision.
+    Double(Option<f64>),
+}
+
+impl WrittenColumn {
+    /// Adds a cell.
+    ///
+    /// # Errors
+    /// When it is of another type.
+    pub fn push(&mut self, cell: WrittenCell) -> Result<(), TableError> {
+        match (self, cell) {
+            (Self::Text(cells), WrittenCell::Text(cell)) => cells.push(cell),
+            (Self::Whole(cells), WrittenCell::Whole(cell)) => cells.push(cell),
+            (Self::Single(cells), WrittenCell::Single(cell)) => cells.push(cell),
+            (Self::Double(cells), WrittenCell::Double(cell)) => cells.push(cell),
+            (_, cell) => {
+                return Err(TableError::Uneven {
+                    reason: format!("{cell:?} is of another type than its column"),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Its type, whether cells are missing, and its cells as Arrow has them.
+    fn array(self) -> (DataType, bool, ArrayRef) {
+        match self {
+            Self::Text(cells) => {
+                let missing = cells.iter().any(Option::is_none);
+                let array: StringArray = cells.into_iter().collect();
+                (DataType::Utf8, missing, Arc::new(array))
+            }
+            Self::Whole(cells) => {
+                let missing = cells.iter().any(Option::is_none);
+                (DataType::Int64, missing, Arc::new(Int64Array::from(cells)))
+            }
+            Self::Single(cells) => {
+                let missing = cells.iter().any(Option::is_none);
+                let array = Float32Array::from(cells);
+                (DataType::Float32, missing, Arc::new(array))
+            }
+            Self::Double(cells) => {
+                let missing = cells.iter().any(Option::is_none);
+                let array = Float64Array::from(cells);
+                (DataType::Float64, missing, Arc::new(array))
+            }
+        }
+    }
+}
+
+/// The bytes of a Parquet file with these columns, in their order. `metadata` goes into the footer as it is.
 ///
 /// # Errors
-/// When there are not as many probabilities as rows and classes ask for, or the rows exceed what one file can hold.
-pub fn write_predictions(
-    rows: &[PredictionRow],
-    all: ClassProbabilities<'_>,
+/// When the columns have different numbers of rows, or there are more than one file can hold.
+pub fn write_table(
+    columns: Vec<(String, WrittenColumn)>,
     metadata: &[(&str, &str)],
 ) -> Result<Vec<u8>, TableError> {
-    let classes = all.classes.len();
-    if all.numbers.len() != rows.len() * classes {
-        return Err(TableError::Uneven {
-            reason: format!(
-                "{} probabilities for {} rows of {classes} classes",
-                all.numbers.len(),
-                rows.len()
-            ),
-        });
+    let (mut fields, mut arrays) = (Vec::new(), Vec::new());
+    for (name, column) in columns {
+        let (data_type, missing, array) = column.array();
+        fields.push(Field::new(name, data_type, missing));
+        arrays.push(array);
     }
-    let mut fields = vec![
-        Field::new("path", DataType::Utf8, false),
-        Field::new("label", DataType::Utf8, true),
-        Field::new("predicted", DataType::Utf8, false),
-        Field::new("probability", DataType::Float32, false),
-        Field::new("row", DataType::Int64, false),
-    ];
-    let paths = rows.iter().map(|row| row.path.as_str());
-    let labels: StringArray = rows.iter().map(|row| row.label.as_deref()).collect();
-    let predicted = rows.iter().map(|row| row.predicted.as_str());
-    let probabilities: Vec<f32> = rows.iter().map(|row| row.probability).collect();
-    let numbers: Vec<i64> = rows.iter().map(|row| row.row).collect();
-    let mut columns: Vec<ArrayRef> = vec![
-        Arc::new(StringArray::from_iter_values(paths)),
-        Arc::new(labels),
-        Arc::new(StringArray::from_iter_values(predicted)),
-        Arc::new(Float32Array::from(probabilities)),
-        Arc::new(Int64Array::from(numbers)),
-    ];
-    for (at, class) in all.classes.iter().enumerate() {
-        fields.push(Field::new(
-            format!("probability_{class}"),
-            DataType::Float32,
-            false,
-        ));
-        let of_class = all.numbers.iter().skip(at).step_by(classes).copied();
-        columns.push(Arc::new(Float32Array::from_iter_values(of_class)));
-    }
-    let properties = properties(metadata).set_max_row_group_row_count(Some(GROUP_ROWS));
-    write(Schema::new(fields), columns, properties)
-}
-
-/// Numbers that a model says of samples.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct PredictedColumn {
-    /// What they are called.
-    pub name: String,
-    /// What is right, a number a sample, if it is known.
-    pub actual: Vec<Option<f32>>,
-    /// What the model says.
-    pub predicted: Vec<f32>,
-}
-
-/// The bytes of a Parquet file with the columns `path: string`, for each column to predict `NAME: float32`, which
-/// is right (null where unknown), and `predicted_NAME: float32`, which the model says, and `row: int64`.
-///
-/// # Errors
-/// When the numbers of rows differ, or exceed what one file can hold.
-pub fn write_predicted_numbers(
-    paths: &[String],
-    columns: &[PredictedColumn],
-    metadata: &[(&str, &str)],
-) -> Result<Vec<u8>, TableError> {
-    let mut fields = vec![Field::new("path", DataType::Utf8, false)];
-    let mut arrays: Vec<ArrayRef> = vec![Arc::new(StringArray::from_iter_values(paths))];
-    for column in columns {
-        let unknown = column.actual.iter().any(Option::is_none);
-        fields.push(Field::new(column.name.clone(), DataType::Float32, unknown));
-        arrays.push(Arc::new(Float32Array::from(column.actual.clone())));
-        let predicted = format!("predicted_{}", column.name);
-        fields.push(Field::new(predicted, DataType::Float32, false));
-        arrays.push(Arc::new(Float32Array::from(column.predicted.clone())));
-    }
-    fields.push(Field::new("row", DataType::Int64, false));
-    arrays.push(Arc::new(Int64Array::from_iter_values(
-        0..paths.len() as i64,
-    )));
     let properties = properties(metadata).set_max_row_group_row_count(Some(GROUP_ROWS));
     write(Schema::new(fields), arrays, properties)
 }

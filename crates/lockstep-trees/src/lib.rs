@@ -46,7 +46,7 @@ pub use boosting::Boosting;
 pub use coordinator::{TreesCoordinator, TreesLearner};
 pub use error::TreesError;
 pub use measure::metric_names;
-pub use model_file::check_model;
+pub use model_file::{check_model, without_names};
 pub use part::{FoundTables, Tables, TreesPart};
 pub use plan::plan;
 pub use prepare::{PreparedTrees, prepare};

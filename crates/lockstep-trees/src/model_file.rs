@@ -5,8 +5,12 @@
 //! file is read here first, as strictly as XGBoost writes it, and everything in it that is a number of something
 //! else is looked up.
 
+mod names;
 mod tree;
 mod ubj;
+
+pub(crate) use names::with_names;
+pub use names::without_names;
 
 use std::collections::BTreeMap;
 use ubj::Ubj;

@@ -2,6 +2,7 @@
 
 use crate::TreesError;
 use crate::gradients::Objective;
+use crate::model_file::with_names;
 use lockstep_data::{Dataset, InputColumn, TargetKind, TargetScale};
 use lockstep_model::{Decision, Outputs};
 use lockstep_place::PlaceError;
@@ -46,7 +47,7 @@ pub(crate) struct Card {
     pub(crate) target: Option<String>,
     /// Rounds of trees.
     pub(crate) rounds: u32,
-    /// SHA-256 of `model.ubj`.
+    /// SHA-256 of `model.ubj` without the names of its columns.
     pub(crate) weights_sha256: String,
 }
 
@@ -139,7 +140,7 @@ pub(crate) fn write(run: &RunDir, card: &Card, model: &[u8]) -> Result<(), Trees
     // The card comes last: without it, there is no model.
     let _ = run.model().delete();
     run.file(lockstep_runs::files::MODEL).make_folder()?;
-    run.trees().write(model)?;
+    run.trees().write(&with_names(model, &card.column_names))?;
     let text = serde_json::to_string_pretty(card).expect("a card is plain data");
     run.model().write(format!("{text}\n").as_bytes())?;
     Ok(())

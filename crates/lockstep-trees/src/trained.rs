@@ -1,6 +1,7 @@
 //! Trees that a run ended with, ready to predict: all that is needed is the `model` folder of its run.
 
 use crate::gradients::Objective;
+use crate::model_file::without_names;
 use crate::publish::Card;
 use crate::xgboost::{Booster, FOLDER, Matrix, Predicted, Xgboost, XgboostError, bring, find};
 use crate::{TreesError, check_model, said, shard};
@@ -72,7 +73,7 @@ impl TrainedTrees {
         let objective = objective
             .ok_or_else(|| refused(format!("its objective {:?} is unknown", card.objective)))?;
         let model = run.trees().read()?;
-        if sha256(&model) != card.weights_sha256 {
+        if sha256(&without_names(&model)) != card.weights_sha256 {
             return Err(refused(format!(
                 "{} holds other trees than it says",
                 run.trees()
@@ -209,5 +210,37 @@ impl TrainedModel for TrainedTrees {
         all: bool,
     ) -> Result<Block, LearnerError> {
         Ok(self.predict_rows(set, rows, all)?)
+    }
+
+    fn contribution_names(&self) -> Option<Vec<String>> {
+        let name = |column: usize| match self.card.column_names.get(column) {
+            Some(name) => name.clone(),
+            None => format!("f{column}"),
+        };
+        let columns = (0..self.card.columns).map(name);
+        let columns: Vec<String> = columns.chain(["base".to_owned()]).collect();
+        if self.objective.outputs() == 1 {
+            return Some(columns);
+        }
+        let of_class = |class: &String| {
+            let columns = columns.iter();
+            let names = columns.map(|column| format!("{class}_{column}"));
+            names.collect::<Vec<_>>()
+        };
+        Some(self.card.classes.iter().flat_map(of_class).collect())
+    }
+
+    fn contributions(
+        &mut self,
+        set: &Dataset,
+        rows: Range<usize>,
+    ) -> Result<Vec<f32>, LearnerError> {
+        let indices: Vec<u32> = rows.map(|row| row as u32).collect();
+        let values = shard::values(set, &indices);
+        let columns = self.card.columns;
+        let matrix = Matrix::plain(&self.xgboost, &values, columns, self.threads);
+        let matrix = matrix.map_err(TreesError::from)?;
+        let said = self.booster.predict(&matrix, Predicted::Contributions);
+        Ok(said.map_err(TreesError::from)?.0)
     }
 }

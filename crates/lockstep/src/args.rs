@@ -386,6 +386,7 @@ Examples:
   lockstep predict runs/NAME --data fashion-mnist:test --out classes.jsonl --probabilities
   lockstep predict runs/NAME --data *.jpg --out - | jq -r '[.path, .predicted] | @tsv'
   lockstep predict runs/NAME --data new.csv --out new-with-classes.csv
+  lockstep predict runs/NAME --data new.csv --out new.parquet --id customer --keep town,age
   lockstep predict --model digits@champion --store s3://bucket/runs --data new.csv --out -
 
 One row for each sample, in the order of the data: `path`, `label` if it is known, `predicted`, `probability`, `row`.")]
@@ -402,6 +403,15 @@ pub(crate) struct PredictArgs {
     /// Write the probabilities of all classes too
     #[arg(long)]
     pub(crate) probabilities: bool,
+    /// The column of the table that tells its rows apart; it is written first, in place of `path`
+    #[arg(long, value_name = "COLUMN")]
+    pub(crate) id: Option<String>,
+    /// Columns of the table to write beside the predictions, as they are
+    #[arg(long, value_name = "COLUMN,COLUMN", value_delimiter = ',')]
+    pub(crate) keep: Vec<String>,
+    /// Write how far each column moves each prediction (SHAP values) too; for boosted trees
+    #[arg(long)]
+    pub(crate) shap: bool,
 }
 
 /// A trained model, and what it is to look at.

@@ -5,12 +5,12 @@ use crate::embed::{EmbedRequest, embed};
 use crate::tasks::CrewSettings;
 use crate::{EngineError, StopFlag};
 use lockstep_base::fs::CacheDir;
-use lockstep_data::{Dataset, SkippedFile, Source};
+use lockstep_data::{DataError, Dataset, KeptColumn, SkippedFile, Source};
 use lockstep_events::event::Event;
 use lockstep_job::{Data, DataRef, Job, Location};
 use lockstep_launch::Launcher;
 use lockstep_learner::Learners;
-use lockstep_model::{Block, Outputs, open_test, test_source};
+use lockstep_model::{Block, Outputs, class_name, open_test, test_source};
 use lockstep_place::Access;
 use lockstep_resolve::{PictureInput, ResolveError, TestSource, access};
 use lockstep_runs::RunDir;
@@ -68,12 +68,32 @@ pub struct Samples {
     pictures: Option<(String, Option<Vec<String>>)>,
     /// Where they come from.
     source: Source,
+    /// Where that is decoded.
+    cache: CacheDir,
 }
 
 impl Samples {
     /// Where a sample comes from, if the set says so.
     pub fn path(&self, row: usize) -> Option<String> {
         Some(format!("{}{}", self.prefix, self.name(row)?))
+    }
+
+    /// Some columns of the table that the samples are rows of, as they are.
+    ///
+    /// # Errors
+    /// When they are no rows of a table, or it lacks one of the columns.
+    pub fn keep_columns(&self, names: &[String]) -> Result<Vec<KeptColumn>, DataError> {
+        self.source.keep_columns(names, &self.cache)
+    }
+
+    /// Whether what is right is known of any sample.
+    pub fn is_labelled(&self) -> bool {
+        let numbers = || self.set.numbers().iter().any(|number| !number.is_nan());
+        let classes = || {
+            let mut labels = self.set.labels().iter();
+            labels.any(|&label| !class_name(&self.set, label as usize).is_empty())
+        };
+        self.set.is_labelled() && (numbers() || classes())
     }
 
     /// The name of a sample in its folder.
@@ -169,6 +189,7 @@ impl<'a> Inference<'a> {
                     .and_then(|embedding| embedding.sets.first())
                     .map(|set| (format!("{}/", set.folder), named.pictures.clone())),
                 source,
+                cache: cache.clone(),
             });
         }
         let job = jobs.swap_remove(0);

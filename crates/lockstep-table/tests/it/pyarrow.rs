@@ -2,9 +2,8 @@
 
 use crate::tables::{all, columns, place};
 use lockstep_table::{
-    ClassProbabilities, ColumnKind, ColumnNames, ColumnType, EmbeddingPart, Gaps, PredictionRow,
-    RowBatch, TableError, TableFormat, TableReader, TimeForm, find_files, look, write_part,
-    write_predictions,
+    ColumnKind, ColumnNames, ColumnType, EmbeddingPart, Gaps, RowBatch, TableError, TableFormat,
+    TableReader, TimeForm, WrittenColumn, find_files, look, write_part, write_table,
 };
 use lockstep_testkit::{python, succeed};
 use std::fs;
@@ -208,22 +207,19 @@ fn pyarrow_reads_ours_with_sensible_types() {
     };
     let bytes = write_part(&part, &[("lockstep.model", "clip \u{1f436}")]).unwrap();
     fs::write(folder.path().join("part.parquet"), bytes).unwrap();
-    let predictions = ["a.jpg", "b.jpg"]
-        .into_iter()
-        .zip(0..)
-        .map(|(path, row)| PredictionRow {
-            path: path.to_owned(),
-            label: (row == 0).then(|| "husky".to_owned()),
-            predicted: "pug".to_owned(),
-            probability: 0.75,
-            row,
-        });
-    let bytes = write_predictions(
-        &predictions.collect::<Vec<_>>(),
-        ClassProbabilities::default(),
-        &[],
-    )
-    .unwrap();
+    let text = |cells: [Option<&str>; 2]| {
+        let cells = cells.into_iter();
+        WrittenColumn::Text(cells.map(|cell| cell.map(str::to_owned)).collect())
+    };
+    let predictions = [
+        ("path", text([Some("a.jpg"), Some("b.jpg")])),
+        ("label", text([Some("husky"), None])),
+        ("predicted", text([Some("pug"); 2])),
+        ("probability", WrittenColumn::Single(vec![Some(0.75); 2])),
+        ("row", WrittenColumn::Whole(vec![Some(0), Some(1)])),
+    ];
+    let predictions = predictions.map(|(name, column)| (name.to_owned(), column));
+    let bytes = write_table(predictions.into(), &[]).unwrap();
     fs::write(folder.path().join("predictions.parquet"), bytes).unwrap();
     pyarrow("read", folder.path());
 }

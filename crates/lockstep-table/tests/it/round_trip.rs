@@ -2,8 +2,8 @@
 
 use crate::tables::{all, columns, folder, place, rows};
 use lockstep_table::{
-    ClassProbabilities, ColumnNames, EmbeddingPart, PredictionRow, TableFormat, TableReader,
-    footer, metadata, write_part, write_predictions,
+    ColumnNames, EmbeddingPart, TableFormat, TableReader, WrittenColumn, footer, metadata,
+    write_part, write_table,
 };
 use proptest::prelude::*;
 
@@ -94,21 +94,23 @@ fn the_footer_says_what_the_writer_said() {
 
 #[test]
 fn predictions_can_be_read_again() {
-    let predictions: Vec<PredictionRow> = (0..5)
-        .map(|row| PredictionRow {
-            path: format!("{row}.jpg"),
-            label: (row % 2 == 0).then(|| "pug".to_owned()),
-            predicted: "husky".to_owned(),
-            probability: 0.25 * row as f32,
-            row,
-        })
-        .collect();
-    let bytes = write_predictions(
-        &predictions,
-        ClassProbabilities::default(),
-        &[("model", "m")],
-    )
-    .unwrap();
+    let text =
+        |cell: &dyn Fn(i64) -> Option<String>| WrittenColumn::Text((0..5).map(cell).collect());
+    let written = [
+        ("path", text(&|row| Some(format!("{row}.jpg")))),
+        (
+            "label",
+            text(&|row| (row % 2 == 0).then(|| "pug".to_owned())),
+        ),
+        ("predicted", text(&|_| Some("husky".to_owned()))),
+        (
+            "probability",
+            WrittenColumn::Single((0..5).map(|row| Some(0.25 * row as f32)).collect()),
+        ),
+        ("row", WrittenColumn::Whole((0..5).map(Some).collect())),
+    ];
+    let written = written.map(|(name, column)| (name.to_owned(), column));
+    let bytes = write_table(written.into(), &[("model", "m")]).unwrap();
     let folder = folder(&[("p.parquet", bytes)]);
     let columns = columns(&["probability", "row"], Some("predicted"), Some("path"));
     let reader =

@@ -2,10 +2,17 @@
 
 use super::inference::{self, interrupted};
 use crate::args::{PredictArgs, is_quiet};
+use crate::learners::LEARNERS;
 use crate::signals;
 use crate::view::{count, from_here};
-use lockstep_engine::infer::NamedSamples;
-use lockstep_model::{Block, PredictionFile, PredictionFormat, WriteError, each_row};
+use anyhow::{Context, bail};
+use lockstep_data::{KeptColumn, KeptKind};
+use lockstep_engine::infer::{Inference, NamedSamples};
+use lockstep_learner::TrainedModel;
+use lockstep_model::{
+    Beside, Block, KeptCell, Named, PredictedRow, PredictionColumns, PredictionFile,
+    PredictionFormat, WriteError, each_row,
+};
 use std::process::ExitCode;
 
 pub(crate) fn run(args: &PredictArgs) -> anyhow::Result<ExitCode> {
@@ -17,19 +24,44 @@ pub(crate) fn run(args: &PredictArgs) -> anyhow::Result<ExitCode> {
         return Ok(interrupted());
     };
     let outputs = &model.outputs;
-    let mut output = PredictionFile::create(format, &args.out, outputs, args.probabilities)?;
+    let kept = kept_columns(args, &model)?;
+    let mut explained = explained(args, &model)?;
+    let names = explained.as_ref().map(|(_, names)| names.clone());
+    let columns = PredictionColumns {
+        outputs,
+        all: args.probabilities,
+        is_labelled: model.samples.iter().any(|samples| samples.is_labelled()),
+        has_id: args.id.is_some(),
+        kept: shared(&kept),
+        contributions: names.clone().unwrap_or_default(),
+    };
+    let kinds: Vec<KeptKind> = columns.kept.iter().map(|(_, kind)| *kind).collect();
+    let mut output = PredictionFile::create(format, &args.out, columns)?;
     let mut rows = 0;
-    for samples in &model.samples {
+    for (samples, kept) in model.samples.iter().zip(&kept) {
         let order = samples.order();
-        let mut write = |block: &Block, place: &dyn Fn(usize) -> usize| {
-            let (path, said) = (|row| samples.path(row), (outputs, block));
-            each_row(&samples.set, &path, said, place, &mut |row| output.add(row)).map_err(written)
+        let mut write = |block: &Block, place: &dyn Fn(usize) -> usize| -> anyhow::Result<()> {
+            let of_block = block.first..block.first + block.predictions.len();
+            let shap = match &mut explained {
+                Some((model, _)) => model.contributions(&samples.set, of_block)?,
+                None => Vec::new(),
+            };
+            let beside = |row: usize| Beside {
+                path: samples.path(row).filter(|_| args.id.is_none()),
+                kept: cells(kept, &kinds, row),
+                shap: names.as_ref().map(|names| Named {
+                    names,
+                    numbers: &shap[(row - block.first) * names.len()..][..names.len()],
+                }),
+            };
+            let mut add = |row: &PredictedRow<'_>| output.add(row);
+            each_row(&samples.set, &beside, (outputs, block), place, &mut add).map_err(written)
         };
-        let mut kept = Vec::new();
+        let mut held = Vec::new();
         let whole = inference::go(&model, samples, args.probabilities, &mut |block| {
             match order {
                 None => write(&block, &|row| rows + row)?,
-                Some(_) => kept.push(block),
+                Some(_) => held.push(block),
             }
             Ok(())
         })?;
@@ -41,8 +73,8 @@ pub(crate) fn run(args: &PredictArgs) -> anyhow::Result<ExitCode> {
             return Ok(interrupted());
         }
         for (place, &row) in order.iter().flatten().enumerate() {
-            let block = kept.partition_point(|block| block.first <= row) - 1;
-            write(&kept[block].of_row(row), &|_| rows + place)?;
+            let block = held.partition_point(|block| block.first <= row) - 1;
+            write(&held[block].of_row(row), &|_| rows + place)?;
         }
         rows += order.map_or(samples.set.len(), |order| order.len());
     }
@@ -52,6 +84,77 @@ pub(crate) fn run(args: &PredictArgs) -> anyhow::Result<ExitCode> {
         super::print(format!("{rows} rows in {file}\n"))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The columns of each set that are written as they are, the id first.
+fn kept_columns(args: &PredictArgs, model: &Inference<'_>) -> anyhow::Result<Vec<Vec<KeptColumn>>> {
+    let mut names: Vec<String> = args.id.iter().cloned().collect();
+    for name in &args.keep {
+        if !names.contains(name) {
+            names.push(name.clone());
+        }
+    }
+    if names.is_empty() {
+        return Ok(vec![Vec::new(); model.samples.len()]);
+    }
+    let of_set = |samples: &lockstep_engine::infer::Samples| {
+        let kept = samples.keep_columns(&names)?;
+        match kept.iter().any(|column| column.rows() != samples.set.len()) {
+            true => bail!("{} changed while it was read", samples.set.name()),
+            false => Ok(kept),
+        }
+    };
+    let sets = model
+        .samples
+        .iter()
+        .map(of_set)
+        .collect::<anyhow::Result<_>>();
+    sets.context("--id and --keep name columns of the table that is predicted")
+}
+
+/// What the kept columns of all sets hold: whole numbers if they are such in every set, and so on.
+fn shared(kept: &[Vec<KeptColumn>]) -> Vec<(String, KeptKind)> {
+    let first = kept.first().into_iter().flatten().enumerate();
+    let column = |(at, column): (usize, &KeptColumn)| {
+        let kinds = || kept.iter().map(|columns| columns[at].kind);
+        let kind = match () {
+            () if kinds().all(|kind| kind == KeptKind::Whole) => KeptKind::Whole,
+            () if kinds().all(|kind| kind != KeptKind::Text) => KeptKind::Number,
+            () => KeptKind::Text,
+        };
+        (column.name.clone(), kind)
+    };
+    first.map(column).collect()
+}
+
+/// The cells of the kept columns in a row.
+fn cells<'k>(kept: &'k [KeptColumn], kinds: &[KeptKind], row: usize) -> Vec<KeptCell<'k>> {
+    let cell = |(column, &kind): (&'k KeptColumn, &KeptKind)| KeptCell {
+        name: &column.name,
+        kind,
+        text: column.cell(row),
+    };
+    kept.iter().zip(kinds).map(cell).collect()
+}
+
+/// The model that is asked for contributions, and what those are of, if they are wanted.
+#[allow(clippy::type_complexity, reason = "a pair that is used at once")]
+fn explained(
+    args: &PredictArgs,
+    model: &Inference<'_>,
+) -> anyhow::Result<Option<(Box<dyn TrainedModel>, Vec<String>)>> {
+    if !args.shap {
+        return Ok(None);
+    }
+    let threads = std::thread::available_parallelism().map_or(1, |cores| cores.get());
+    let trained = LEARNERS.open_model(&model.run, threads)?;
+    match trained.contribution_names() {
+        Some(names) => Ok(Some((trained, names))),
+        None => bail!(
+            "--shap: SHAP values are computed for boosted trees alone, and {} is the run of a network",
+            model.run.name
+        ),
+    }
 }
 
 /// The error as it is reported: whether nobody reads standard output any more is seen by its type.

@@ -257,12 +257,16 @@ fn all_details(result: &RunResult, options: &Options) -> Vec<(String, String)> {
         return details;
     };
     let run = RunDir::named(result.run.as_deref().unwrap_or_default(), here);
+    if let Some(importance) = importance(&run) {
+        tell("importance", importance);
+    }
     let mut tell_file = |name: &str, file: &Place| {
         if let Some(path) = file.local().filter(|path| path.exists()) {
             tell(name, from_here(path));
         }
     };
     tell_file("model", &run.weights());
+    tell_file("model", &run.trees());
     tell_file("metrics", &run.metrics());
     if result.evaluation.is_some() {
         tell_file("evaluation", &run.evaluation());
@@ -274,6 +278,29 @@ fn all_details(result: &RunResult, options: &Options) -> Vec<(String, String)> {
         tell(GO_ON, format!("{} {run}", options.resume_command));
     }
     details
+}
+
+/// Which columns move what trees say the most: each one's share of all contributions.
+fn importance(run: &RunDir) -> Option<String> {
+    /// Columns that are named.
+    const SHOWN: usize = 5;
+    let file = run.file(lockstep_runs::files::IMPORTANCE_TABLE);
+    let mut table = csv::Reader::from_path(file.local()?).ok()?;
+    let row =
+        |record: csv::StringRecord| Some((record.get(0)?.to_owned(), record.get(4)?.parse().ok()?));
+    let rows = table.records().map_while(Result::ok);
+    let rows: Vec<(String, f64)> = rows.filter_map(row).collect();
+    let all: f64 = rows.iter().map(|(_, size)| size).sum();
+    if all <= 0.0 {
+        return None;
+    }
+    let share = |(name, size): &(String, f64)| {
+        let share = (100.0 * size / all).round();
+        (share > 0.0).then(|| format!("{} {share} %", super::harmless(name)))
+    };
+    let shown: Vec<String> = rows.iter().take(SHOWN).filter_map(share).collect();
+    let more = if rows.len() > SHOWN { ", …" } else { "" };
+    Some(format!("{}{more}", shown.join(", ")))
 }
 
 /// A path as one would type it in the current folder.

@@ -3,7 +3,7 @@
 use crate::common::bitmap::bitmap;
 use crate::common::{Place, run_folder, text};
 use lockstep_place::{Access, Place as Location};
-use lockstep_table::{ColumnNames, TableFormat, TableReader};
+use lockstep_table::{ColumnNames, FrameElement, FrameReader, TableFormat, TableReader};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
@@ -272,16 +272,14 @@ fn every_format_says_the_same_of_what_is_not_labelled() {
     let (place, run) = tables("'known.csv'", class);
     let lines = predict(&place, &run, &["new.csv"]);
     let table = cells(&write(&place, &run, "said.csv"));
-    assert_eq!(
-        table[0],
-        ["path", "label", "predicted", "probability", "row"]
-    );
+    // What nothing is known of has no column.
+    assert_eq!(table[0], ["path", "predicted", "probability", "row"]);
     for (row, (cells, line)) in table[1..].iter().zip(&lines).enumerate() {
-        let probability: f64 = cells[3].parse().unwrap();
+        let probability: f64 = cells[2].parse().unwrap();
         assert_eq!(json!(probability), line["probability"]);
-        assert_eq!(cells[2], line["predicted"].as_str().unwrap());
+        assert_eq!(cells[1], line["predicted"].as_str().unwrap());
         let row = row.to_string();
-        assert_eq!([&cells[0], &cells[1], &cells[4]], [row.as_str(), "", &row]);
+        assert_eq!([&cells[0], &cells[3]], [&row, &row]);
     }
     let columns = ColumnNames {
         features: vec!["probability".to_owned(), "row".to_owned()],
@@ -300,7 +298,7 @@ fn every_format_says_the_same_of_what_is_not_labelled() {
     let (place, run) = tables("'known.csv'", number);
     let lines = predict(&place, &run, &["new.csv"]);
     let table = cells(&write(&place, &run, "said.csv"));
-    assert_eq!(table[0], ["path", "label", "predicted_label", "row"]);
+    assert_eq!(table[0], ["path", "predicted_label", "row"]);
     let columns = ColumnNames {
         features: vec!["predicted_label".to_owned()],
         ..ColumnNames::default()
@@ -309,10 +307,121 @@ fn every_format_says_the_same_of_what_is_not_labelled() {
     assert_eq!(said.rows, 40);
     for ((line, cells), said) in lines.iter().zip(&table[1..]).zip(said.features) {
         let predicted = line["predicted"]["label"].as_f64().unwrap();
-        assert_eq!(cells[2].parse::<f64>().unwrap(), predicted);
-        assert_eq!((cells[1].as_str(), said), ("", predicted as f32));
+        assert_eq!(cells[1].parse::<f64>().unwrap(), predicted);
+        assert_eq!(said, predicted as f32);
     }
     place.assert_no_process_is_left();
+}
+
+#[test]
+fn ids_and_kept_columns_stand_beside_predictions_as_they_are() {
+    let class = |row: usize, _: &[f32; 3]| ["ant", "bee", "cat"][row % 3].to_owned();
+    let (place, run) = tables("'known.csv'", class);
+    let new = fs::read_to_string(place.path("new.csv")).unwrap();
+    let first = 9_007_199_254_740_993_i64;
+    let named = new.lines().enumerate().map(|(row, line)| match row {
+        0 => format!("{line},id,code,price\n"),
+        row => format!(
+            "{line},{},{row:03},{}\n",
+            first + row as i64,
+            row as f32 / 2.0
+        ),
+    });
+    fs::write(place.path("named.csv"), named.collect::<String>()).unwrap();
+    let args = ["--data", "named.csv", "--id", "id", "--keep", "code,price"];
+    let predict = |out: &str| {
+        let ran = place.run(&[&["predict", &run, "--out", out], &args[..]].concat());
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        ran
+    };
+    let lines = predict("-").events();
+    assert_eq!(lines[4]["id"], first + 5);
+    assert_eq!(
+        (&lines[4]["code"], &lines[4]["price"]),
+        (&json!("005"), &json!(2.5))
+    );
+    assert!(lines.iter().all(|line| line.get("path").is_none()));
+    predict("said.csv");
+    let table = cells(&place.path("said.csv"));
+    let head = ["id", "code", "price", "predicted", "probability", "row"];
+    assert_eq!(table[0], head);
+    let id = (first + 5).to_string();
+    assert_eq!(table[5][..3], [&id[..], "005", "2.5"]);
+    predict("said.parquet");
+    let file = Location::parse(text(&place.path("said.parquet")), &Access::default()).unwrap();
+    let files = lockstep_table::find_files(&file, TableFormat::Parquet).unwrap();
+    let mut frame = FrameReader::open(files, TableFormat::Parquet, 1 << 20).unwrap();
+    let elements: Vec<FrameElement> = frame.schema().columns[..3]
+        .iter()
+        .map(|c| c.element)
+        .collect();
+    let expected = [
+        FrameElement::Int64,
+        FrameElement::UInt8,
+        FrameElement::Float64,
+    ];
+    assert_eq!(elements, expected);
+    let block = frame.next_block().unwrap().unwrap();
+    assert_eq!(block.columns[0].values[32..40], (first + 5).to_ne_bytes());
+
+    for (args, expected) in [
+        (["--keep", "nothing"], "has no column `nothing`"),
+        (["--keep", "predicted"], "no column `predicted`"),
+        (["--id", "label"], "two columns `label`"),
+    ] {
+        let all = ["predict", &run, "--data", "known.csv", "--out", "no.csv"];
+        let ran = place.run(&[&all[..], &args].concat());
+        assert_eq!(ran.code, Some(1), "{args:?}");
+        assert!(ran.stderr.contains(expected), "{args:?}: {}", ran.stderr);
+    }
+    let ran = place.run(&["predict", &run, "--shap", "--out", "no.csv"]);
+    assert_eq!(ran.code, Some(1));
+    assert!(
+        ran.stderr.contains("for boosted trees alone"),
+        "{}",
+        ran.stderr
+    );
+    assert!(!place.path("no.csv").exists());
+}
+
+#[test]
+fn rows_whose_label_is_empty_are_predicted() {
+    let class = |row: usize, _: &[f32; 3]| ["ant", "bee", "cat"][row % 3].to_owned();
+    let number = |_: usize, [a, b, _]: &[f32; 3]| format!("{}", 2.0 * a - b + 0.5);
+    for label in [&class as &dyn Fn(usize, &[f32; 3]) -> String, &number] {
+        let (place, run) = tables("'known.csv'", label);
+        let known = predict(&place, &run, &[]);
+        let some = cells(&place.path("known.csv")).into_iter().enumerate();
+        let some = some.map(|(row, mut cells)| {
+            if row > 0 && row % 4 == 0 {
+                cells[1] = ["", "NA"][row / 4 % 2].to_owned();
+            }
+            format!("{}\n", cells.join(","))
+        });
+        fs::write(place.path("some.csv"), some.collect::<String>()).unwrap();
+        let rows = predict(&place, &run, &["some.csv"]);
+        assert_eq!(said(&rows), said(&known));
+        for (row, line) in rows.iter().enumerate() {
+            assert_eq!(
+                line.get("label").is_none(),
+                (row + 1) % 4 == 0,
+                "{row}: {line}"
+            );
+        }
+        let ran = place.run(&["predict", &run, "--data", "some.csv", "--out", "said.csv"]);
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        let table = cells(&place.path("said.csv"));
+        assert_eq!((&table[0][1][..], &table[4][1][..]), ("label", ""));
+        assert_ne!(table[3][1], "");
+        // Whoever measures must know what is right.
+        let ran = place.run(&["evaluate", &run, "--data", "some.csv"]);
+        assert_eq!(ran.code, Some(1));
+        assert!(
+            ran.stderr.contains("line 5: the column `label`"),
+            "{}",
+            ran.stderr
+        );
+    }
 }
 
 fn read(file: &Path, columns: &ColumnNames) -> lockstep_table::RowBatch {

@@ -141,7 +141,17 @@ fn a_column_that_only_parts_the_rows_is_no_input() {
 fn no_group_is_trained_and_tested_on() {
     for job in [NETWORK, TREES] {
         let place = place(job, "split = { group = \"shop\" }");
-        let rows = tested(&place, &train(&place, &[]));
+        let result = train(&place, &[]);
+        let rows = tested(&place, &result);
+        // Other columns of the table are those of the same rows.
+        let folder = result["run_dir"].as_str().unwrap();
+        succeeds(&place, &["predict", folder, "--keep", "shop", "--out", "kept.csv"]);
+        let kept = fs::read_to_string(place.path("kept.csv")).unwrap();
+        for (line, &row) in kept.lines().skip(1).zip(&rows) {
+            let shop = format!("shop {}", day_and_shop(row).1);
+            let cells: Vec<&str> = line.split(',').collect();
+            assert!(cells.contains(&shop.as_str()), "{row}: {line}");
+        }
         let shops: BTreeSet<usize> = rows.iter().map(|&row| day_and_shop(row).1).collect();
         let theirs = (0..ROWS).filter(|&row| shops.contains(&day_and_shop(row).1));
         assert_eq!(rows, theirs.collect());

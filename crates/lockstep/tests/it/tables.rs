@@ -388,7 +388,7 @@ fn csv_as_people_have_it_is_read_and_new_files_are_read_as_the_training_table_wa
     // Whoever serves the model is told the same of its columns.
     let card = read_json(&std::path::Path::new(run_dir).join("model/model.json"));
     let form = serde_json::json!({ "na": ["k.A."], "decimal_comma": true });
-    assert_eq!(card["inputs"][1]["form"], form, "{card}");
+    assert_eq!(card["inputs"][1]["written"], form, "{card}");
 }
 
 #[test]

@@ -143,7 +143,10 @@ fn any_number_of_workers_and_threads_grows_the_same_trees() {
         }
         let run = one["run_dir"].as_str().unwrap();
         let model = fs::read(format!("{run}/model/model.ubj")).unwrap();
-        assert_eq!(lockstep_base::fs::sha256(&model), expected);
+        // The names of columns are in it, but are none of what is hashed.
+        let unnamed = lockstep_trees::without_names(&model);
+        assert_ne!(unnamed, model);
+        assert_eq!(lockstep_base::fs::sha256(&unnamed), expected);
     }
 }
 
@@ -287,6 +290,7 @@ fn trees_are_measured_and_predict_as_pythons_xgboost_does() {
         "--out",
         "said.jsonl",
         "--probabilities",
+        "--shap",
     ];
     let (code, _, stderr) = place.output(&predict);
     assert_eq!(code, Some(0), "{stderr}");
@@ -299,10 +303,11 @@ fn trees_are_measured_and_predict_as_pythons_xgboost_does() {
         rows = list(csv.reader(open(sys.argv[2])))[1:]\n\
         x = numpy.array([[float(v or 'nan') for v in row[:-1]] for row in rows], dtype='float32')\n\
         model = xgboost.Booster(model_file=sys.argv[1])\n\
+        assert model.feature_names == list('abcdef'), model.feature_names\n\
         gain = model.get_score(importance_type='gain')\n\
-        rows = xgboost.DMatrix(x)\n\
+        rows = xgboost.DMatrix(x, feature_names=model.feature_names)\n\
         shap = numpy.abs(model.predict(rows, pred_contribs=True)[:, :-1].astype('float64')).mean(axis=0)\n\
-        print(json.dumps([model.predict(rows).tolist(), [[gain.get(f'f{i}', 0), shap[i]] for i in range(6)]]))\n";
+        print(json.dumps([model.predict(rows).tolist(), [[gain.get('abcdef'[i], 0), shap[i]] for i in range(6)]]))\n";
     let mut python = Command::new(lockstep_testkit::python_with_xgboost());
     python.args(["-c", script, &format!("{folder}/model/model.ubj")]);
     let answer = lockstep_testkit::succeed(python.arg(place.0.path("test.csv")));
@@ -328,6 +333,12 @@ fn trees_are_measured_and_predict_as_pythons_xgboost_does() {
     for (said, expected) in said.iter().zip(answer) {
         let found = said["probabilities"]["yes"].as_f64().unwrap();
         assert!((found - expected).abs() < 1e-6, "{said} {expected}");
+        // What all columns add makes the log-odds.
+        let shap = said["shap"].as_object().unwrap();
+        assert_eq!(shap.len(), 7, "{said}");
+        let sum: f64 = shap.values().map(|x| x.as_f64().unwrap()).sum();
+        let odds = (expected / (1.0 - expected)).ln();
+        assert!((sum - odds).abs() < 1e-3, "{said} {odds}");
     }
 }
 
@@ -582,7 +593,8 @@ fn trees_that_lead_nowhere_are_refused_with_the_file_and_what_is_wrong() {
         format!("{folder}/model/model.json"),
     );
     let whole = fs::read(&model).unwrap();
-    let was = lockstep_base::fs::sha256(&whole);
+    let hash = |model: &[u8]| lockstep_base::fs::sha256(&lockstep_trees::without_names(model));
+    let was = hash(&whole);
     let said = fs::read_to_string(&card).unwrap();
     let lists = ["left_children[$l#L", "split_indices[$l#L", "parents[$l#L"];
     for list in lists {
@@ -593,7 +605,7 @@ fn trees_that_lead_nowhere_are_refused_with_the_file_and_what_is_wrong() {
         let mut hostile = whole.clone();
         hostile[first..first + 4].copy_from_slice(&1_000_000_i32.to_be_bytes());
         fs::write(&model, &hostile).unwrap();
-        let now = lockstep_base::fs::sha256(&hostile);
+        let now = hash(&hostile);
         fs::write(&card, said.replace(&was, &now)).unwrap();
         let predict = ["predict", &folder, "--data", "test.csv", "--out", "x.jsonl"];
         let (code, _, stderr) = place.output(&predict);
