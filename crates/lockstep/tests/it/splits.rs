@@ -145,7 +145,10 @@ fn no_group_is_trained_and_tested_on() {
         let rows = tested(&place, &result);
         // Other columns of the table are those of the same rows.
         let folder = result["run_dir"].as_str().unwrap();
-        succeeds(&place, &["predict", folder, "--keep", "shop", "--out", "kept.csv"]);
+        succeeds(
+            &place,
+            &["predict", folder, "--keep", "shop", "--out", "kept.csv"],
+        );
         let kept = fs::read_to_string(place.path("kept.csv")).unwrap();
         for (line, &row) in kept.lines().skip(1).zip(&rows) {
             let shop = format!("shop {}", day_and_shop(row).1);
