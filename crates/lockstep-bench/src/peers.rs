@@ -4,7 +4,9 @@ use crate::{MeasureError, Measured, Peer, PeerAnswer, RunTrainer, Setting};
 use lockstep_base::calendar;
 use lockstep_base::fs::CacheDir;
 use lockstep_data::{Dataset, Normaliser, TargetKind};
-use lockstep_job::{Data, Job, JobColumnType, JobOptimizer, JobSchedule, NetworkJob};
+use lockstep_job::{
+    Data, Job, JobColumnType, JobLoss, JobOptimizer, JobSchedule, NetworkJob,
+};
 use lockstep_resolve::{NetworkPlan, ResolvedJob};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Value, json};
@@ -42,6 +44,13 @@ fn unknown_to_peers(data: &Data, network: &NetworkJob) -> Option<&'static str> {
     let columns = data.train.columns();
     let is_embedding = |word: &JobColumnType| *word == JobColumnType::Embedding;
     let unknown = [
+        (
+            matches!(
+                learner.loss,
+                Some(JobLoss::Mae | JobLoss::Huber | JobLoss::Quantile | JobLoss::Focal)
+            ),
+            "train.loss",
+        ),
         (learner.class_weights.is_some(), "train.class_weights"),
         (!learner.freeze.is_empty(), "train.freeze"),
         (!learner.rates.is_empty(), "train.rates"),

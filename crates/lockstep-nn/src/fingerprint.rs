@@ -7,7 +7,7 @@
 use crate::device::{DeviceState, Network};
 use crate::dims::Dims;
 use crate::layers::{self, EmbeddingTable, Step};
-use crate::loss::{Loss, ShapedClasses, Targets, WeightedNumbers};
+use crate::loss::{Loss, LossTargets, ShapedClasses, Targets, WeightedNumbers};
 use crate::model::{Batch, Model};
 use crate::optimizer::{Optimizer, average, square_sum};
 use crate::replica::Collect;
@@ -297,9 +297,9 @@ fn every_loss(loss: Loss, hash: &mut Hash) {
         weights: &inputs[..ROWS],
         factor: 1.5,
     };
-    let all: &[Targets<'_>] = match loss {
-        Loss::CrossEntropy => &[Targets::Classes(&labels), Targets::Shaped(shaped)],
-        Loss::SquaredError | Loss::BinaryCrossEntropy => {
+    let all: &[Targets<'_>] = match loss.targets() {
+        LossTargets::Classes => &[Targets::Classes(&labels), Targets::Shaped(shaped)],
+        LossTargets::Numbers | LossTargets::Labels => {
             &[Targets::Numbers(&wanted), Targets::Weighted(weighted)]
         }
     };

@@ -47,7 +47,7 @@ pub use host::HostState;
 pub use layers::batch_norm::MOMENTUM as STATISTICS_SHARE;
 pub use layers::{EmbeddingTable, Step};
 pub use layout::{CHUNK, LAYOUT_VERSION, Layout, NumberOrder, Role, Tensor};
-pub use loss::{Loss, LossSum, ShapedClasses, Targets, WeightedNumbers, sigmoid};
+pub use loss::{Loss, LossSum, LossTargets, ShapedClasses, Targets, WeightedNumbers, sigmoid};
 pub use model::{Batch, Model};
 pub use optimizer::{Optimizer, Update};
 pub use rates::{LayerRates, stands_for};

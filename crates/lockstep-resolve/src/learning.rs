@@ -3,8 +3,8 @@
 use crate::training::target_kind;
 use crate::{ClassWeights, DecisionRules, RateSchedule};
 use lockstep_data::TargetKind;
-use lockstep_job::{JobOptimizer, NetworkTraining};
-use lockstep_nn::Optimizer;
+use lockstep_job::{JobLoss, JobOptimizer, NetworkTraining};
+use lockstep_nn::{Loss, Optimizer};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -17,6 +17,9 @@ pub struct LearningSettings {
     pub batch: usize,
     /// What the labels must be; if absent, it is what they are found to be.
     pub target: Option<TargetKind>,
+    /// What is minimised; if absent, it follows from the labels.
+    #[serde(default)]
+    pub loss: Option<Loss>,
     /// The part of a target that is spread evenly over all classes.
     pub label_smoothing: f64,
     /// How much each class counts in the loss; if absent, all count alike.
@@ -50,6 +53,21 @@ impl LearningSettings {
             epochs: job.epochs,
             batch: job.batch,
             target: job.loss.map(target_kind),
+            loss: job.loss.map(|loss| match loss {
+                JobLoss::CrossEntropy => Loss::CrossEntropy,
+                JobLoss::Mse => Loss::SquaredError,
+                JobLoss::Bce => Loss::BinaryCrossEntropy,
+                JobLoss::Mae => Loss::AbsoluteError,
+                JobLoss::Huber => Loss::Huber {
+                    delta: job.huber_delta.unwrap_or(1.0),
+                },
+                JobLoss::Quantile => Loss::Quantile {
+                    share: job.quantile_alpha.unwrap_or(0.5),
+                },
+                JobLoss::Focal => Loss::Focal {
+                    gamma: job.focal_gamma.unwrap_or(2.0),
+                },
+            }),
             label_smoothing: job.label_smoothing,
             class_weights: job.class_weights.as_ref().map(ClassWeights::of),
             decision: DecisionRules::of(&job.decision),

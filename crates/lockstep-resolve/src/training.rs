@@ -171,8 +171,8 @@ fn embedded(train: &DataRef) -> Vec<String> {
 /// What labels must be for a loss of the job file.
 pub(crate) fn target_kind(loss: JobLoss) -> TargetKind {
     match loss {
-        JobLoss::CrossEntropy => TargetKind::Classes,
-        JobLoss::Mse => TargetKind::Numbers,
+        JobLoss::CrossEntropy | JobLoss::Focal => TargetKind::Classes,
+        JobLoss::Mse | JobLoss::Mae | JobLoss::Huber | JobLoss::Quantile => TargetKind::Numbers,
         JobLoss::Bce => TargetKind::Labels,
     }
 }

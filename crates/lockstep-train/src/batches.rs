@@ -4,7 +4,7 @@ use crate::lanes::LaneProgram;
 use crate::loss_shape::{LossShape, WeighedSample};
 use crate::mixing::Mixer;
 use crate::sets::Sets;
-use crate::targets::{TargetRows, loss};
+use crate::targets::TargetRows;
 use lockstep_data::EpochOrder;
 use lockstep_nn::{Batch, Buffer};
 use lockstep_resolve::TrainingSettings;
@@ -59,7 +59,7 @@ impl Batches {
                 .map(|rows| Buffer::zeros(rows * sample_len)),
             whole,
             next: 0,
-            targets: TargetRows::new(loss(sets.train.target_kind()), sets.train.outputs(), batch),
+            targets: TargetRows::new(sets.train.target_kind(), sets.train.outputs(), batch),
             shape: LossShape::new(settings, sets),
             mixer: Mixer::new(settings, sets),
             others: vec![(0, 0.0); batch],

@@ -6,9 +6,10 @@
 use crate::InputElement;
 use crate::saved;
 use crate::sets::Sets;
+use crate::targets;
 use lockstep_data::{Encoding, InputColumn, Normalisation, TargetKind, TargetScale};
 use lockstep_model::{Decision, Outputs};
-use lockstep_nn::Dims;
+use lockstep_nn::{Dims, Loss};
 use lockstep_resolve::{LayerWords, NetworkPlan, PictureInput, TrainingSettings};
 use serde::{Deserialize, Serialize};
 
@@ -66,6 +67,12 @@ pub(crate) struct Card {
 struct TargetCard {
     /// What was minimised.
     loss: CardLoss,
+    /// The error from which on Huber's loss is a straight line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    huber_delta: Option<f64>,
+    /// The share of all numbers that is below a predicted quantile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    quantile_alpha: Option<f64>,
     /// What the outputs are called, in their order.
     columns: Vec<String>,
     /// What is predicted is the output times `std` plus `mean`; of labels, the output is the logit.
@@ -80,17 +87,33 @@ enum CardLoss {
     CrossEntropy,
     Mse,
     Bce,
+    Mae,
+    Huber,
+    Quantile,
 }
 
 impl TargetCard {
-    fn of(sets: &Sets) -> Option<Self> {
-        let loss = match sets.train.target_kind() {
-            TargetKind::Classes => return None,
-            TargetKind::Numbers => CardLoss::Mse,
-            TargetKind::Labels => CardLoss::Bce,
+    fn of(settings: &TrainingSettings, sets: &Sets) -> Option<Self> {
+        let said = settings.learner.loss;
+        let (mut huber_delta, mut quantile_alpha) = (None, None);
+        let loss = match said.unwrap_or(targets::loss(sets.train.target_kind())) {
+            Loss::CrossEntropy | Loss::Focal { .. } => return None,
+            Loss::SquaredError => CardLoss::Mse,
+            Loss::BinaryCrossEntropy => CardLoss::Bce,
+            Loss::AbsoluteError => CardLoss::Mae,
+            Loss::Huber { delta } => {
+                huber_delta = Some(delta);
+                CardLoss::Huber
+            }
+            Loss::Quantile { share } => {
+                quantile_alpha = Some(share);
+                CardLoss::Quantile
+            }
         };
         Some(Self {
             loss,
+            huber_delta,
+            quantile_alpha,
             columns: sets.train.output_names().to_vec(),
             mean: sets.scale.mean().to_vec(),
             std: sets.scale.std().to_vec(),
@@ -117,7 +140,7 @@ impl Card {
             classes: sets.train.class_names().to_vec(),
             positive: None,
             threshold: None,
-            targets: TargetCard::of(sets),
+            targets: TargetCard::of(settings, sets),
             network: settings.network.clone(),
             layers: settings.network.as_stack(),
             weights_sha256: String::new(),
@@ -162,13 +185,34 @@ impl Card {
         fits.then(|| Outputs {
             kind: match targets.loss {
                 CardLoss::CrossEntropy => TargetKind::Classes,
-                CardLoss::Mse => TargetKind::Numbers,
+                CardLoss::Mse | CardLoss::Mae | CardLoss::Huber | CardLoss::Quantile => {
+                    TargetKind::Numbers
+                }
                 CardLoss::Bce => TargetKind::Labels,
             },
             names: targets.columns.clone(),
             scale,
             decision: None,
         })
+    }
+
+    /// What the model is measured by: what was minimised, and of classes the plain cross-entropy.
+    pub(crate) fn loss(&self) -> Loss {
+        let Some(targets) = &self.targets else {
+            return Loss::CrossEntropy;
+        };
+        match targets.loss {
+            CardLoss::CrossEntropy => Loss::CrossEntropy,
+            CardLoss::Mse => Loss::SquaredError,
+            CardLoss::Bce => Loss::BinaryCrossEntropy,
+            CardLoss::Mae => Loss::AbsoluteError,
+            CardLoss::Huber => Loss::Huber {
+                delta: targets.huber_delta.unwrap_or(1.0),
+            },
+            CardLoss::Quantile => Loss::Quantile {
+                share: targets.quantile_alpha.unwrap_or(0.5),
+            },
+        }
     }
 
     /// What the samples are. Runs that do not say it learned from vectors of numbers, or from pictures.

@@ -6,14 +6,14 @@
 //! memory alone: within a block rows are added one by one.
 
 use crate::TrainError;
-use crate::targets::{TargetRows, loss};
+use crate::targets::TargetRows;
 use lockstep_base::math::Softmax;
 use lockstep_data::{Dataset, Normaliser};
 use lockstep_events::Metrics;
 use lockstep_gang::Collective;
 use lockstep_measure::{Measure, Measured, RegressionScores, Residuals};
 use lockstep_model::{BLOCK_ROWS, Outputs, Predictions, RowOutput};
-use lockstep_nn::{Buffer, Loss, LossSum, Network, Targets, sigmoid};
+use lockstep_nn::{Buffer, Loss, LossSum, LossTargets, Network, Targets, sigmoid};
 
 /// Memory that evaluation may take beyond what a lane's rows take anyway. Dense layers are fastest on
 /// whole blocks, which fit; images are many rows to a matrix product already.
@@ -43,7 +43,7 @@ impl Evaluator {
         Self {
             rows,
             inputs: Buffer::zeros(rows * sample_len),
-            targets: TargetRows::new(loss(outputs.kind), width, rows),
+            targets: TargetRows::new(outputs.kind, width, rows),
             said: vec![0.0; width],
             outputs,
         }
@@ -153,9 +153,9 @@ pub(crate) struct BlockSum {
 
 impl BlockSum {
     fn new(network: &impl Network) -> Self {
-        let columns = match network.loss() {
-            Loss::SquaredError => network.outputs(),
-            Loss::CrossEntropy | Loss::BinaryCrossEntropy => 0,
+        let columns = match network.loss().targets() {
+            LossTargets::Numbers => network.outputs(),
+            LossTargets::Classes | LossTargets::Labels => 0,
         };
         Self {
             loss: LossSum::default(),
@@ -204,9 +204,9 @@ impl BlockSum {
 
 /// What a model that minimises this is measured by; what is minimised comes first.
 pub(crate) fn metrics(loss: Loss) -> &'static [&'static str] {
-    match loss {
-        Loss::CrossEntropy | Loss::BinaryCrossEntropy => &["loss", "accuracy"],
-        Loss::SquaredError => &["loss", "r2", "mae", "mse"],
+    match loss.targets() {
+        LossTargets::Classes | LossTargets::Labels => &["loss", "accuracy"],
+        LossTargets::Numbers => &["loss", "r2", "mae", "mse"],
     }
 }
 
@@ -218,10 +218,10 @@ pub(crate) fn is_of_whole_set(measure: Measure, loss: Loss) -> bool {
 
 /// What an epoch of a model with so many outputs that minimises this can be chosen by.
 pub(crate) fn measures(loss: Loss, outputs: usize) -> &'static [Measure] {
-    Measure::all_of(match loss {
-        Loss::CrossEntropy => Measured::Classes(outputs),
-        Loss::BinaryCrossEntropy => Measured::Labels,
-        Loss::SquaredError => Measured::Numbers,
+    Measure::all_of(match loss.targets() {
+        LossTargets::Classes => Measured::Classes(outputs),
+        LossTargets::Labels => Measured::Labels,
+        LossTargets::Numbers => Measured::Numbers,
     })
 }
 
@@ -230,13 +230,16 @@ pub(crate) fn mean(network: &impl Network, sum: &LossSum) -> Metrics {
     let rows = sum.rows as f64;
     let mut metrics = Metrics::from([("loss", sum.loss / rows)]);
     match network.loss() {
-        Loss::CrossEntropy => metrics.set("accuracy", sum.correct as f64 / rows),
+        Loss::CrossEntropy | Loss::Focal { .. } => {
+            metrics.set("accuracy", sum.correct as f64 / rows);
+        }
         Loss::BinaryCrossEntropy => {
             let labels = rows * network.outputs() as f64;
             metrics.set("accuracy", sum.correct as f64 / labels);
         }
         // Over the training samples, what is to be predicted has the deviation 1.
         Loss::SquaredError => metrics.set("r2", 1.0 - sum.loss / rows),
+        Loss::AbsoluteError | Loss::Huber { .. } | Loss::Quantile { .. } => {}
     }
     metrics
 }

@@ -15,7 +15,7 @@ use lockstep_base::fs::CacheDir;
 use lockstep_data::{TargetKind, lane_rows};
 use lockstep_gang::{Plan, ShmCollective};
 use lockstep_learner::LayerLine;
-use lockstep_nn::{Dims, LayerSummary, Layout, Model, Threads};
+use lockstep_nn::{Dims, LayerSummary, Layout, Loss, Model, Threads};
 use lockstep_place::Place;
 use lockstep_resolve::{ClassWeights, ImageChanges, ResolvedJob, TrainingSettings};
 
@@ -282,7 +282,8 @@ fn model_on(
     let rates = layer_rates::of(&settings.learner);
     let model = Model::with_rates(&rates, compute, &layers, input, rows);
     let model = model.map_err(|error| network::refusal(&settings.network, error))?;
-    Ok(model.minimising(loss(data.kind)))
+    let said = settings.learner.loss;
+    Ok(model.minimising(said.unwrap_or(loss(data.kind))))
 }
 
 /// Who exchanges what with whom.
@@ -413,6 +414,14 @@ fn check(settings: &TrainingSettings, data: &DataFacts, model: &Model) -> Result
         return Err(TrainError::misfit(
             key,
             format!("it is for classes, and {kind} are predicted; leave it out"),
+        ));
+    }
+    let blends = |key: &str| key != "train.class_weights";
+    let blended = shaped.iter().find(|(set, key)| *set && blends(key));
+    if let (Loss::Focal { .. }, Some((_, key))) = (model.loss(), blended) {
+        return Err(TrainError::misfit(
+            key,
+            "the loss \"focal\" looks at one class of each sample; leave this out, or use the loss \"cross-entropy\"",
         ));
     }
     let weights = learner.class_weights.as_ref();

@@ -7,7 +7,7 @@ use crate::card::{self, Card};
 use crate::{TrainError, network, pretrained, weights};
 use lockstep_data::{Encoding, InputColumn, Normalisation, StoredElement};
 use lockstep_model::{Outputs, inputs};
-use lockstep_nn::{Dims, Model, NamedLayer};
+use lockstep_nn::{Dims, Loss, Model, NamedLayer};
 use lockstep_place::{Place, PlaceError};
 use lockstep_resolve::PictureInput;
 use lockstep_runs::RunDir;
@@ -59,6 +59,8 @@ pub struct SavedModel {
     pub normalise: Option<Normalisation>,
     /// What the model predicts.
     pub outputs: Outputs,
+    /// What it is measured by.
+    pub loss: Loss,
     /// The network for one sample at a time, which says where each tensor lies.
     pub model: Model,
     /// Its weights and running statistics, as the model's layout has them.
@@ -122,6 +124,7 @@ impl SavedModel {
         }
         let input = card.input();
         Ok(Self {
+            loss: card.loss(),
             layers,
             input_shape: card.input_shape,
             input,

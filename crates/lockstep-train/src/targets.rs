@@ -6,7 +6,7 @@ use lockstep_nn::{Loss, Targets};
 use lockstep_resolve::TrainingSettings;
 use std::ops::Range;
 
-/// What is minimised where this is to be predicted.
+/// What is minimised where this is to be predicted, unless the job says otherwise.
 pub(crate) fn loss(kind: TargetKind) -> Loss {
     match kind {
         TargetKind::Classes => Loss::CrossEntropy,
@@ -16,11 +16,15 @@ pub(crate) fn loss(kind: TargetKind) -> Loss {
 }
 
 /// A loss's name in the job file.
-pub(crate) fn name(kind: TargetKind) -> &'static str {
-    match kind {
-        TargetKind::Classes => "cross-entropy",
-        TargetKind::Numbers => "mse",
-        TargetKind::Labels => "bce",
+fn name(loss: Loss) -> &'static str {
+    match loss {
+        Loss::CrossEntropy => "cross-entropy",
+        Loss::SquaredError => "mse",
+        Loss::BinaryCrossEntropy => "bce",
+        Loss::AbsoluteError => "mae",
+        Loss::Huber { .. } => "huber",
+        Loss::Quantile { .. } => "quantile",
+        Loss::Focal { .. } => "focal",
     }
 }
 
@@ -28,10 +32,11 @@ pub(crate) fn name(kind: TargetKind) -> &'static str {
 pub(crate) fn check(settings: &TrainingSettings, train: &Dataset) -> Result<(), TrainError> {
     match settings.learner.target {
         Some(wanted) if wanted != train.target_kind() => {
-            let (loss, set, kind) = (name(wanted), train.name(), train.target_kind());
+            let said = settings.learner.loss.unwrap_or(loss(wanted));
+            let (said, set, kind) = (name(said), train.name(), train.target_kind());
             let reason = format!(
-                "\"{loss}\" is for {wanted}, but {set} has {kind}; use \"{}\", or leave it out",
-                name(kind)
+                "\"{said}\" is for {wanted}, but {set} has {kind}; use \"{}\", or leave it out",
+                name(loss(kind))
             );
             Err(TrainError::misfit("train.loss", reason))
         }
@@ -66,7 +71,7 @@ pub(crate) fn note(settings: &TrainingSettings, train: &Dataset) -> Option<Strin
             "; \"mse\" would predict them as numbers",
         ),
     };
-    let name = name(train.target_kind());
+    let name = name(loss(train.target_kind()));
     Some(format!("{what} (train.loss = \"{name}\"{other})"))
 }
 
@@ -79,10 +84,10 @@ pub(crate) struct TargetRows {
 
 impl TargetRows {
     /// For at most so many rows of a model with so many outputs.
-    pub(crate) fn new(loss: Loss, outputs: usize, rows: usize) -> Self {
-        let (classes, numbers) = match loss {
-            Loss::CrossEntropy => (rows, 0),
-            Loss::SquaredError | Loss::BinaryCrossEntropy => (0, rows * outputs),
+    pub(crate) fn new(kind: TargetKind, outputs: usize, rows: usize) -> Self {
+        let (classes, numbers) = match kind {
+            TargetKind::Classes => (rows, 0),
+            TargetKind::Numbers | TargetKind::Labels => (0, rows * outputs),
         };
         Self {
             width: outputs,

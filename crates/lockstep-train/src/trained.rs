@@ -1,7 +1,6 @@
 //! A trained model, ready to predict: all that is needed is the `model` folder of its run.
 
 use crate::evaluate::{Evaluator, rows_at_once};
-use crate::targets::loss;
 use crate::{InputElement, SavedModel, TrainError};
 use lockstep_data::{Dataset, InputColumn, Normaliser, StoredElement, TargetKind};
 use lockstep_learner::{LearnerError, TrainedModel};
@@ -32,7 +31,7 @@ impl Trained {
         let (input, outputs) = (saved.dims(), &saved.outputs);
         let compute = Threads::with_threads(threads).map_err(|error| refused(error.to_string()))?;
         let build = |rows| match Model::on(&compute, &saved.layers, input, rows) {
-            Ok(model) => Ok(model.minimising(loss(outputs.kind))),
+            Ok(model) => Ok(model.minimising(saved.loss)),
             Err(error) => Err(refused(error.to_string())),
         };
         let smallest = build(1)?;

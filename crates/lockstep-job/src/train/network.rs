@@ -13,9 +13,25 @@ keys! {
         epochs: u32 = default(EPOCHS) => 1..=u32::MAX;
         /// Samples in an optimizer step, over all workers.
         batch: usize = default(BATCH) => 1..=MAX_BATCH;
-        /// What is minimised: `"cross-entropy"` of classes, `"mse"` of numbers, or `"bce"` of labels of which a
-        /// sample may have several. If left out, it follows from the labels.
+        /// What is minimised: `"cross-entropy"` or `"focal"` of classes, `"mse"`, `"mae"`, `"huber"` or `"quantile"` of
+        /// numbers, or `"bce"` of labels of which a sample may have several. If left out, it follows from the labels.
         loss: Option<JobLoss> = optional => Any;
+        /// The error from which on the loss `"huber"` is a straight line, in standard deviations of what is predicted. If
+        /// left out, 1.
+        huber_delta: Option<f64> = optional => Rule::POSITIVE, |field, delta| {
+            of_loss(field, loss, JobLoss::Huber, delta)
+        };
+        /// The share of all numbers that is below what the loss `"quantile"` predicts, such as 0.9. If left out, 0.5: the
+        /// median.
+        quantile_alpha: Option<f64> = optional => Rule::BELOW_ONE, |field, share| match share > 0.0 {
+            true => of_loss(field, loss, JobLoss::Quantile, share),
+            false => field.reject("must be greater than 0", "for example 0.9"),
+        };
+        /// How much less the loss `"focal"` looks at samples of whose class the network is sure. If left out, 2; 0 is the
+        /// cross-entropy.
+        focal_gamma: Option<f64> = optional => Rule::NOT_NEGATIVE, |field, gamma| {
+            of_loss(field, loss, JobLoss::Focal, gamma)
+        };
         /// The part of a target that is spread evenly over all classes, so that the network does not become too sure.
         /// For classes only.
         #[serde(default)]
@@ -75,6 +91,30 @@ words! {
         "mse" Mse
         /// The binary cross-entropy of labels, of which a sample may have several.
         "bce" Bce
+        /// The mean absolute error of numbers.
+        "mae" Mae
+        /// Half the squared error of numbers up to `huber_delta`, a straight line beyond.
+        "huber" Huber
+        /// The pinball loss of numbers, whose best prediction is a quantile.
+        "quantile" Quantile
+        /// The cross-entropy of classes, which counts less the surer the network is of the right one.
+        "focal" Focal
+    }
+}
+
+/// A value that only one loss has.
+fn of_loss<T>(
+    field: &Field<'_>,
+    said: Option<Option<JobLoss>>,
+    own: JobLoss,
+    value: T,
+) -> Option<T> {
+    match said {
+        Some(said) if said != Some(own) => field.reject(
+            format!("is for the loss \"{}\"", own.word()),
+            format!("add `loss = \"{}\"`, or leave this out", own.word()),
+        ),
+        _ => Some(value),
     }
 }
 

@@ -60,6 +60,9 @@ fn a_job_file_that_says_little_gets_the_documented_defaults() {
                 label_smoothing: 0.0,
                 class_weights: None,
                 decision: JobDecision::default(),
+                huber_delta: None,
+                quantile_alpha: None,
+                focal_gamma: None,
                 optimizer: JobOptimizer::Sgd {
                     lr: 1e-3,
                     momentum: 0.0,

@@ -350,7 +350,7 @@ prop_compose! {
         optimizer in optimizer(),
         schedule in schedule(),
         clip_norm in option::of(1e-9..9.0),
-        loss in option::of(proptest::sample::select(vec![JobLoss::CrossEntropy, JobLoss::Mse, JobLoss::Bce])),
+        loss in option::of(proptest::sample::select(vec![JobLoss::CrossEntropy, JobLoss::Mse, JobLoss::Bce, JobLoss::Huber, JobLoss::Quantile, JobLoss::Focal])),
         (lanes, max, min) in (1..9usize)
             .prop_flat_map(|lanes| (Just(lanes), 1..=lanes))
             .prop_flat_map(|(lanes, max)| (Just(lanes), Just(max), 1..=max)),
@@ -416,6 +416,9 @@ prop_compose! {
                         2 => Some(ClassWeights::Rule(WeightRule::Balanced)),
                         _ => Some(ClassWeights::Each(vec![deadline_s, 1.0])),
                     },
+                    huber_delta: (loss == Some(JobLoss::Huber)).then_some(deadline_s),
+                    quantile_alpha: (loss == Some(JobLoss::Quantile)).then_some(deadline_s / 1000.0),
+                    focal_gamma: (loss == Some(JobLoss::Focal)).then_some(deadline_s),
                     decision: JobDecision {
                         positive: match lanes {
                             1 => Some(PositiveClass::Number(1)),

@@ -5,6 +5,8 @@
 
 mod binary_cross_entropy;
 mod cross_entropy;
+mod far_numbers;
+mod focal;
 mod shaped;
 mod squared_error;
 
@@ -12,6 +14,7 @@ pub use binary_cross_entropy::sigmoid;
 pub use shaped::ShapedClasses;
 
 use crate::math::Softmax;
+use serde::{Deserialize, Serialize};
 
 /// What the model is to say of each row.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -40,7 +43,7 @@ pub struct WeightedNumbers<'a> {
 
 /// How far what a model says is from what it is to say. All are means: over the rows, and where a row has
 /// several numbers or labels, over those too, as PyTorch's are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub enum Loss {
     /// Of classes, of which each row has one: the scores are their logits.
     #[default]
@@ -49,6 +52,34 @@ pub enum Loss {
     SquaredError,
     /// Of labels, of which each row has any number: the scores are their logits.
     BinaryCrossEntropy,
+    /// Of numbers: the mean absolute error, whose best prediction is the median.
+    AbsoluteError,
+    /// Of numbers: half the squared error up to `delta`, a straight line beyond.
+    Huber {
+        /// From where on it is a straight line.
+        delta: f64,
+    },
+    /// Of numbers: the pinball loss, whose best prediction is the number that a share of all is below.
+    Quantile {
+        /// The share, between 0 and 1.
+        share: f64,
+    },
+    /// Of classes: cross-entropy that counts less the surer the right class is.
+    Focal {
+        /// How much less; 0 is the cross-entropy.
+        gamma: f64,
+    },
+}
+
+/// What the targets of a loss are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LossTargets {
+    /// A class of each row.
+    Classes,
+    /// Numbers of each row.
+    Numbers,
+    /// Labels of which a row has any number.
+    Labels,
 }
 
 /// What a pass over some rows came to.
@@ -111,6 +142,27 @@ impl Targets<'_> {
 }
 
 impl Loss {
+    /// What its targets are.
+    pub fn targets(self) -> LossTargets {
+        match self {
+            Self::CrossEntropy | Self::Focal { .. } => LossTargets::Classes,
+            Self::BinaryCrossEntropy => LossTargets::Labels,
+            Self::SquaredError
+            | Self::AbsoluteError
+            | Self::Huber { .. }
+            | Self::Quantile { .. } => LossTargets::Numbers,
+        }
+    }
+
+    /// What an error of one number costs, and how that changes with it, for the losses of [`far_numbers`].
+    fn of_error(self, error: f64) -> (f64, f64) {
+        match self {
+            Self::Huber { delta } => far_numbers::huber(delta, error),
+            Self::Quantile { share } => far_numbers::quantile(share, error),
+            _ => far_numbers::absolute(error),
+        }
+    }
+
     /// What one row comes to.
     ///
     /// # Panics
@@ -125,9 +177,19 @@ impl Loss {
             (Self::BinaryCrossEntropy, Targets::Numbers(labels)) => {
                 binary_cross_entropy::row(scores, labels)
             }
+            (Self::Focal { gamma }, Targets::Classes(&[class])) => {
+                focal::row(gamma, scores, class, 1.0)
+            }
+            (Self::Focal { gamma }, Targets::Shaped(shaped)) => {
+                let (class, weight) = shaped.own_classes().next().expect("a row");
+                focal::row(gamma, scores, class, weight)
+            }
             (_, Targets::Weighted(weighted)) => {
                 let row = self.row(scores, Targets::Numbers(weighted.numbers));
                 row.weighted(weighted.factor * f64::from(weighted.weights[0]))
+            }
+            (loss, Targets::Numbers(numbers)) if loss.targets() == LossTargets::Numbers => {
+                far_numbers::row(scores, numbers, |error| loss.of_error(error).0)
             }
             (loss, target) => panic!("{loss:?} of {target:?}"),
         }
@@ -159,6 +221,13 @@ impl Loss {
                 use binary_cross_entropy::{row, slope};
                 of_numbers(rows.zip(labels.chunks_exact(outputs)), scale, row, slope)
             }
+            (Self::Focal { gamma }, Targets::Classes(classes)) => {
+                let classes = classes.iter().map(|&class| (class, 1.0));
+                focal::gradient(gamma, rows.zip(classes), scale)
+            }
+            (Self::Focal { gamma }, Targets::Shaped(shaped)) => {
+                focal::gradient(gamma, rows.zip(shaped.own_classes()), scale)
+            }
             (_, Targets::Weighted(weighted)) => {
                 let targets = weighted.numbers.chunks_exact(outputs).zip(weighted.weights);
                 let mut sum = LossSum::default();
@@ -169,6 +238,14 @@ impl Loss {
                     sum += row.weighted(weight);
                 }
                 sum
+            }
+            (loss, Targets::Numbers(numbers)) if loss.targets() == LossTargets::Numbers => {
+                let rows = rows.zip(numbers.chunks_exact(outputs));
+                let row = |scores: &[f32], numbers: &[f32]| {
+                    far_numbers::row(scores, numbers, |error| loss.of_error(error).0)
+                };
+                let slope = |x: f32, target: f32| loss.of_error(f64::from(x) - f64::from(target)).1;
+                of_numbers(rows, scale, row, slope)
             }
             (loss, targets) => panic!("{loss:?} of {targets:?}"),
         }
@@ -222,6 +299,57 @@ mod tests {
         }
         assert_eq!(rows, sum, "row by row");
         sum
+    }
+
+    /// A batch, and what PyTorch made of it.
+    #[derive(serde::Deserialize)]
+    struct Case {
+        name: String,
+        outputs: usize,
+        scores: Vec<f32>,
+        numbers: Vec<f32>,
+        labels: Vec<u32>,
+        loss: f64,
+        gradient: Vec<f64>,
+    }
+
+    #[derive(serde::Deserialize)]
+    struct Reference {
+        other_losses: Vec<Case>,
+    }
+
+    #[test]
+    fn mean_and_gradient_of_a_batch_are_pytorchs() {
+        let text = include_str!("../../tests/it/reference/reference.json");
+        let reference: Reference = serde_json::from_str(text).unwrap();
+        let names = reference.other_losses.iter().map(|case| &case.name[..]);
+        assert_eq!(
+            names.collect::<Vec<_>>(),
+            ["mae", "huber", "quantile", "focal"]
+        );
+        for case in reference.other_losses {
+            let loss = match &case.name[..] {
+                "mae" => Loss::AbsoluteError,
+                "huber" => Loss::Huber { delta: 1.25 },
+                "quantile" => Loss::Quantile { share: 0.9 },
+                _ => Loss::Focal { gamma: 2.5 },
+            };
+            let targets = match loss.targets() {
+                LossTargets::Classes => Targets::Classes(&case.labels),
+                _ => Targets::Numbers(&case.numbers),
+            };
+            let rows = case.labels.len() as f64;
+            let mut gradient = case.scores.clone();
+            let sum = loss.gradient(&mut gradient, case.outputs, targets, 1.0 / rows);
+            assert!((sum.loss / rows - case.loss).abs() < 1e-6, "{}", case.name);
+            for (ours, theirs) in gradient.iter().zip(&case.gradient) {
+                assert!(
+                    (f64::from(*ours) - theirs).abs() < 1e-6,
+                    "{}: {ours} {theirs}",
+                    case.name
+                );
+            }
+        }
     }
 
     #[test]

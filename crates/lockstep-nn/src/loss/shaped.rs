@@ -51,6 +51,16 @@ impl<'a> ShapedClasses<'a> {
         f64::from(weights.get(class as usize).copied().unwrap_or(1.0))
     }
 
+    /// The class of every row, and how much the row counts: of classes that are neither smoothed nor mixed.
+    pub(super) fn own_classes(self) -> impl Iterator<Item = (u32, f64)> {
+        let samples = self.samples.iter().map(|&weight| f64::from(weight));
+        let samples = samples.chain(std::iter::repeat(1.0));
+        self.classes.iter().zip(samples).map(move |(&class, own)| {
+            let weight = Self::weight(self.weights, class);
+            (class, self.factor * own * weight)
+        })
+    }
+
     fn targets(self) -> impl Iterator<Item = Target<'a>> {
         let others = self.others.iter();
         let others = others.map(|&(class, share)| (class as usize, f64::from(share)));

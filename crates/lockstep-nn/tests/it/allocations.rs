@@ -3,8 +3,8 @@
 use lockstep_nn::encoder::{ClipConfig, Encoder};
 use lockstep_nn::layers::{Dropout, Linear};
 use lockstep_nn::{
-    Batch, Collect, Dims, LayerSpec, Loss, Model, NamedLayer, Optimizer, Step, Targets, optimizer,
-    zoo,
+    Batch, Collect, Dims, LayerSpec, Loss, LossTargets, Model, NamedLayer, Optimizer, Step,
+    Targets, optimizer, zoo,
 };
 use lockstep_testkit::allocations;
 
@@ -31,7 +31,14 @@ fn a_step_and_an_evaluation_of_dense_layers_allocate_nothing() {
     ];
     let layers = NamedLayer::stack(layers);
     check(&layers, Dims::vector(100), 24);
-    for loss in [Loss::SquaredError, Loss::BinaryCrossEntropy] {
+    for loss in [
+        Loss::SquaredError,
+        Loss::BinaryCrossEntropy,
+        Loss::AbsoluteError,
+        Loss::Huber { delta: 1.0 },
+        Loss::Quantile { share: 0.9 },
+        Loss::Focal { gamma: 2.0 },
+    ] {
         check_with(loss, &layers, Dims::vector(100), 24);
     }
 }
@@ -76,8 +83,8 @@ fn check_with(loss: Loss, layers: &[NamedLayer], input: Dims, rows: usize) {
     let mut step = |number: u64, rows: usize| {
         let batch = Batch {
             inputs: &inputs[..rows * input.len()],
-            targets: match loss {
-                Loss::CrossEntropy => Targets::Classes(&labels[..rows]),
+            targets: match loss.targets() {
+                LossTargets::Classes => Targets::Classes(&labels[..rows]),
                 _ => Targets::Numbers(&numbers[..rows * 10]),
             },
         };

@@ -131,8 +131,12 @@ fn the_positive_class_is_the_rarer_or_the_one_that_is_named_and_changes_no_weigh
         let wrong = ["run", "job.toml", "--set", "train.positive=nobody"];
         let said = run(&place, &wrong);
         assert_ne!(said.code, Some(0));
-        let words = "`nobody` is no class of train.csv; its classes are `fraud` and `normal`";
-        assert!(said.stderr.contains(words), "{}", said.stderr);
+        for words in [
+            "train.positive: `nobody` is no class of ",
+            "train.csv; its classes are `fraud` and `normal`",
+        ] {
+            assert!(said.stderr.contains(words), "{}", said.stderr);
+        }
     }
 }
 
@@ -299,4 +303,38 @@ fn a_threshold_that_is_set_or_chosen_decides_what_is_predicted_and_measured() {
             said.stderr
         );
     }
+}
+
+#[test]
+fn the_focal_loss_learns_alike_on_any_number_of_workers_and_is_measured_by_the_cross_entropy() {
+    let place = place(NETWORK);
+    let plain = train(&place, &[]);
+    assert_eq!(
+        train(&place, &["train.loss=focal", "train.focal_gamma=0.0"])["weights_sha256"],
+        plain["weights_sha256"]
+    );
+    let keys = ["train.loss=focal", "train.class_weights=balanced"];
+    let focal = train(&place, &keys);
+    assert_ne!(focal["weights_sha256"], plain["weights_sha256"]);
+    let divided = train(&place, &[&keys[..], &["train.workers=3"]].concat());
+    assert_eq!(divided["weights_sha256"], focal["weights_sha256"]);
+    let again = ["evaluate", focal["run_dir"].as_str().unwrap(), "--json"];
+    let again: Value = serde_json::from_str(run(&place, &again).stdout.trim()).unwrap();
+    assert_eq!(again["loss"], evaluation(&focal)["loss"]);
+    assert_eq!(again["loss"], focal["metrics"]["loss"]);
+    let smoothed = [
+        "run",
+        "job.toml",
+        "--set",
+        "train.loss=focal",
+        "--set",
+        "train.label_smoothing=0.1",
+    ];
+    let said = run(&place, &smoothed);
+    assert_ne!(said.code, Some(0));
+    assert!(
+        said.stderr.contains("looks at one class of each sample"),
+        "{}",
+        said.stderr
+    );
 }

@@ -303,3 +303,57 @@ print(r2_score(actual, model.predict(inputs)))
     let ours = linear["metrics"]["r2"].as_f64().unwrap();
     assert!((ours - theirs).abs() < 0.01, "{ours} is not {theirs}");
 }
+
+#[test]
+fn other_losses_predict_the_middle_or_a_quantile_alike_on_any_number_of_workers() {
+    let place = place();
+    // Errors that are never below 0 and sometimes large, so that mean, median and quantile differ.
+    let table = |rows: std::ops::Range<usize>| {
+        let row = |row: usize| {
+            let mixed = (row as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            let mixed = (mixed ^ (mixed >> 29)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+            let share = (mixed >> 40) as f64 / f64::from(1_u32 << 24);
+            let a = noise(row, 0);
+            format!("{a},{:.6}\n", 10.0 * a + 8.0 * share.powi(4))
+        };
+        format!("a,y\n{}", rows.map(row).collect::<String>())
+    };
+    fs::write(place.path("train.csv"), table(0..1500)).unwrap();
+    fs::write(place.path("test.csv"), table(1500..2500)).unwrap();
+    place.write_job(&JOB.replace("\"a\", \"b\", \"c\"", "\"a\""));
+    let plain = place.train(&[]);
+    let cases: [(&[&str], f64); 5] = [
+        (&["train.loss=mae"], 0.5),
+        (&["train.loss=huber", "train.huber_delta=0.05"], 0.5),
+        (&["train.loss=quantile"], 0.5),
+        (&["train.loss=quantile", "train.quantile_alpha=0.9"], 0.9),
+        (&["train.loss=quantile", "train.quantile_alpha=0.2"], 0.2),
+    ];
+    for (keys, share) in cases {
+        let keys: Vec<&str> = keys.iter().flat_map(|key| ["--set", key]).collect();
+        let result = place.train(&keys);
+        assert_ne!(
+            result["weights_sha256"], plain["weights_sha256"],
+            "{keys:?}"
+        );
+        for workers in ["1", "3"] {
+            let other = place.train(&[&keys[..], &["--workers", workers]].concat());
+            assert_eq!(
+                other["weights_sha256"], result["weights_sha256"],
+                "{keys:?}"
+            );
+            assert_eq!(other["metrics"], result["metrics"], "{keys:?}");
+        }
+        let run = result["run_dir"].as_str().unwrap();
+        let out = place.path("predicted.jsonl");
+        place.succeeds(&["predict", run, "--out", text(&out)]);
+        let pairs = predicted(&out, "y");
+        let below = pairs.iter().filter(|(actual, said)| actual < said).count();
+        let found = below as f64 / pairs.len() as f64;
+        assert!((found - share).abs() < 0.12, "{keys:?}: {found}");
+        // What was minimised is measured again, by the model alone.
+        let again = place.succeeds(&["evaluate", run, "--json"]).stdout;
+        let again: Value = serde_json::from_str(again.trim()).unwrap();
+        near(&again["loss"], result["metrics"]["loss"].as_f64().unwrap());
+    }
+}

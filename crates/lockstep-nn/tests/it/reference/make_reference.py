@@ -501,6 +501,44 @@ def losses():
     return cases
 
 
+def other_losses():
+    """The other losses of numbers and classes: the mean of a batch, and its gradient by the scores."""
+    random = np.random.default_rng(51)
+    scores = grid(random, (7, 4), 4.0)
+    numbers = grid(random, (7, 4), 4.0)
+    labels = torch.tensor(random.integers(0, 4, 7))
+
+    def quantile(x):
+        return torch.maximum(0.9 * (numbers - x), 0.1 * (x - numbers)).mean()
+
+    def focal(x):
+        p = x.softmax(1)[torch.arange(7), labels]
+        return (-((1 - p) ** 2.5) * p.log()).mean()
+
+    cases = []
+    for name, loss_of in [
+        ("mae", lambda x: nn.functional.l1_loss(x, numbers)),
+        ("huber", lambda x: nn.functional.huber_loss(x, numbers, delta=1.25)),
+        ("quantile", quantile),
+        ("focal", focal),
+    ]:
+        x = scores.clone().requires_grad_()
+        loss = loss_of(x)
+        loss.backward()
+        cases.append(
+            {
+                "name": name,
+                "outputs": 4,
+                "scores": scores,
+                "numbers": numbers,
+                "labels": labels,
+                "loss": loss,
+                "gradient": x.grad,
+            }
+        )
+    return cases
+
+
 def hashed(name, shape):
     """Numbers in -1..1 that Lockstep's test makes too, so that whole networks need not be stored."""
     seed = 0x811C9DC5
@@ -767,7 +805,7 @@ def lines(cases):
 
 if __name__ == "__main__":
     parts = {"models": models(), "curves": curves()}
-    parts |= {"losses": losses(), "optimizers": optimizers(), "schedules": schedules()}
+    parts |= {"losses": losses(), "other_losses": other_losses(), "optimizers": optimizers(), "schedules": schedules()}
     body = ",\n".join(f"{json.dumps(name)}: {lines(cases)}" for name, cases in parts.items())
     path = Path(__file__).with_name("reference.json")
     path.write_text("{\n" + body + "\n}\n")
