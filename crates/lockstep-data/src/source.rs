@@ -22,6 +22,7 @@ use std::path::{Path, PathBuf};
 
 /// Where a data set comes from. It can be told to another process, which is told the secrets of its places too.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[allow(clippy::large_enum_variant, reason = "a job has a few of these")]
 pub enum Source {
     /// A pair of IDX files, plain or gzipped.
     Idx {

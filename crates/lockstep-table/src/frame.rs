@@ -149,7 +149,7 @@ pub struct FrameReader {
 #[derive(Debug)]
 enum Blocks {
     Columns(ColumnBlocks),
-    Csv(CsvBlocks),
+    Csv(Box<CsvBlocks>),
 }
 
 impl FrameReader {
@@ -193,7 +193,7 @@ impl FrameReader {
                 let (schema, memory) = (&self.schema, self.memory);
                 let blocks = match self.format.layout() {
                     TableLayout::Lines(lines) => {
-                        Blocks::Csv(CsvBlocks::open(&file, lines, schema, memory)?)
+                        Blocks::Csv(Box::new(CsvBlocks::open(&file, lines, schema, memory)?))
                     }
                     TableLayout::Columns(format) => {
                         Blocks::Columns(ColumnBlocks::open(&file, format, schema, memory)?)

@@ -287,7 +287,10 @@ mod tests {
     use crate::{CellForm, ColumnNames, Gaps, TableFormat, TableReader, find_files, look};
     use lockstep_place::{Access, Place};
 
-    fn read(text: &str) -> Result<(Vec<String>, Vec<f32>, Vec<String>), String> {
+    /// The columns of the input, their numbers, and the labels.
+    type Read = (Vec<String>, Vec<f32>, Vec<String>);
+
+    fn read(text: &str) -> Result<Read, String> {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("x.jsonl"), text).unwrap();
         let place = Place::parse(folder.path().to_str().unwrap(), &Access::default()).unwrap();

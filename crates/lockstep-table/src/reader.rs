@@ -68,8 +68,8 @@ pub struct TableReader {
 /// The file that is being read.
 #[derive(Debug)]
 enum OpenedTable {
-    Columns(ColumnFile),
-    Csv(CsvFile),
+    Columns(Box<ColumnFile>),
+    Csv(Box<CsvFile>),
 }
 
 impl OpenedTable {
@@ -197,11 +197,14 @@ impl TableReader {
     ) -> Result<OpenedTable, TableError> {
         Ok(match self.format.layout() {
             TableLayout::Lines(lines) => {
-                OpenedTable::Csv(CsvFile::open(file, lines, columns, self.memory)?)
+                OpenedTable::Csv(Box::new(CsvFile::open(file, lines, columns, self.memory)?))
             }
-            TableLayout::Columns(format) => {
-                OpenedTable::Columns(ColumnFile::open(file, format, columns, self.memory)?)
-            }
+            TableLayout::Columns(format) => OpenedTable::Columns(Box::new(ColumnFile::open(
+                file,
+                format,
+                columns,
+                self.memory,
+            )?)),
         })
     }
 }
