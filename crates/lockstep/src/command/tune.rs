@@ -9,11 +9,11 @@ mod trainer;
 use super::print;
 use crate::args::{JobArgs, SearchMethod, TrialCluster, TuneArgs};
 use crate::signals::{self, INTERRUPTED};
-use crate::view::{lines_of, plural, shell};
+use crate::view::{lines_of, plural, shell, unit};
 use anyhow::{Context, bail};
 use kube::KubeTrials;
 use lockstep_engine::{Stop, StopFlag};
-use lockstep_job::{Job, JobError, LearnerJob, Validation};
+use lockstep_job::{Job, JobError, Validation};
 use lockstep_place::Place;
 use lockstep_resolve::place;
 use lockstep_runs::RunDir;
@@ -56,10 +56,7 @@ pub(crate) fn run(args: &TuneArgs) -> anyhow::Result<ExitCode> {
         None => None,
         Some(TrialCluster::Kube) => Some(KubeTrials::new(args, &search, stop.clone())?),
     };
-    let unit = match job.learner {
-        LearnerJob::Trees(_) => "round",
-        _ => "epoch",
-    };
+    let unit = unit(&job.rows());
     let trainer = TrialTrainer {
         args,
         unit,

@@ -31,9 +31,9 @@ const ROUNDS_A_ROW: u32 = 10;
 /// The key of a job that grows trees.
 const ROUNDS: &str = "model.rounds";
 
-/// What a run counts: trees grow by rounds.
-pub(crate) fn unit(started: &Started) -> &'static str {
-    match started.config.iter().any(|(key, _)| key == ROUNDS) {
+/// What a run with this configuration counts: trees grow by rounds.
+pub(crate) fn unit(config: &[(String, String)]) -> &'static str {
+    match config.iter().any(|(key, _)| key == ROUNDS) {
         true => "round",
         false => "epoch",
     }
@@ -46,7 +46,7 @@ impl Epochs {
     /// shown of what the model is measured on.
     /// All rounds have a row if there are to be `all`.
     pub(crate) fn new(started: &Started, frame: Frame, width: usize, all: bool) -> Self {
-        let every = match unit(started) {
+        let every = match unit(&started.config) {
             "round" if !all => ROUNDS_A_ROW,
             _ => 1,
         };
@@ -55,7 +55,9 @@ impl Epochs {
         let first = names.next().map_or("", String::as_str);
         let others: Vec<&str> = names.map(String::as_str).collect();
         let mut fields = vec![
-            field(0, Column::right(unit(started), 5), |e| e.epoch.to_string()),
+            field(0, Column::right(unit(&started.config), 5), |e| {
+                e.epoch.to_string()
+            }),
             metric(0, ("train", 10), first, |e| Some(&e.train)),
         ];
         if val {

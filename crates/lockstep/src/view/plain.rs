@@ -112,7 +112,7 @@ impl<W: Write> Plain<W> {
     /// Shows an event of the given time, in seconds since 1970: now, or when it was recorded.
     fn show_at(&mut self, event: &Event, time: f64) -> io::Result<()> {
         if let Event::Started(started) = event {
-            self.unit = unit(started);
+            self.unit = unit(&started.config);
         }
         if self.options.quiet && !matches!(event, Event::Result(_)) || !self.thin.keeps(event, time)
         {
@@ -191,7 +191,7 @@ pub(super) fn scale(started: &Started) -> Vec<String> {
     }
     let samples = words::plural(started.train_samples, "sample");
     // Trees have neither parameters that are known before, nor steps, nor lanes.
-    if unit(started) == "round" {
+    if unit(&started.config) == "round" {
         return vec![samples, format!("{}{link}", words::workers(started))];
     }
     let steps = usize::try_from(started.steps_per_epoch).unwrap_or(usize::MAX);

@@ -188,7 +188,7 @@ impl Terminal {
 impl View for Terminal {
     fn show(&mut self, event: &Event) -> io::Result<()> {
         if let Event::Started(started) = event {
-            self.unit = unit(started);
+            self.unit = unit(&started.config);
         }
         if self.options.quiet && !matches!(event, Event::Result(_)) {
             return Ok(());
