@@ -4,9 +4,7 @@ use crate::{MeasureError, Measured, Peer, PeerAnswer, RunTrainer, Setting};
 use lockstep_base::calendar;
 use lockstep_base::fs::CacheDir;
 use lockstep_data::{Dataset, Normaliser, TargetKind};
-use lockstep_job::{
-    Data, Job, JobColumnType, JobLoss, JobOptimizer, JobSchedule, NetworkJob,
-};
+use lockstep_job::{Data, Job, JobColumnType, JobLoss, JobOptimizer, JobSchedule, NetworkJob};
 use lockstep_resolve::{NetworkPlan, ResolvedJob};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Value, json};

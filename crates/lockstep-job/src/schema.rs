@@ -188,7 +188,7 @@ mod tests {
             ("epochs = 10", "epoch = 10"),
             ("epochs = 10", "epochs = 'ten'"),
             ("epochs = 10", "epochs = 0"),
-            ("epochs = 10", ""),
+            ("name = \"fashion-mnist\"", ""),
             ("momentum = 0.9", "betas = [0.9, 0.9]"),
             ("kind = \"mlp\"", "kind = \"cnn\""),
             ("kind = \"mlp\"", "kind = \"mlp\"\nweights = 3"),

@@ -5,6 +5,7 @@
 //! that nothing else has to know them.
 
 use crate::TableError;
+use crate::arrow_buffers::{types, unpacked};
 use crate::columns::shown;
 use crate::files::TableFile;
 use crate::input::Input;
@@ -18,9 +19,10 @@ use arrow_array::{
 use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
 use arrow_ipc::convert::try_fb_to_schema;
 use arrow_ipc::reader::{FileDecoder, read_footer_length};
-use arrow_ipc::{Block, MessageHeader, root_as_footer, root_as_message};
-use arrow_schema::{ArrowError, DataType, Field, Schema, TimeUnit};
+use arrow_ipc::{Block, root_as_footer, root_as_message};
+use arrow_schema::{ArrowError, DataType, Field, Fields, Schema, TimeUnit};
 use parquet::file::reader::{ChunkReader, Length};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// What a file begins and ends with.
@@ -39,6 +41,9 @@ pub(crate) struct ArrowBatches {
     /// What was decoded and is not handed on yet.
     rest: Option<RecordBatch>,
     memory: u64,
+    /// All columns of the file, and what its dictionaries hold.
+    fields: Fields,
+    dictionaries: HashMap<i64, DataType>,
 }
 
 impl ArrowBatches {
@@ -62,7 +67,15 @@ impl ArrowBatches {
                 reason: "its numbers are stored in another byte order".to_owned(),
             });
         }
+        let written = schema.fields();
         let schema = try_fb_to_schema(schema).map_err(failed)?;
+        let mut dictionaries = HashMap::new();
+        dictionary_types(
+            written.into_iter().flatten(),
+            schema.fields(),
+            &mut dictionaries,
+        );
+        let fields = schema.fields().clone();
         let mut roots = choose(plain_schema(&schema))?;
         roots.sort_unstable();
         roots.dedup();
@@ -74,6 +87,8 @@ impl ArrowBatches {
             blocks: Vec::new().into_iter(),
             rest: None,
             memory: memory / 2,
+            fields,
+            dictionaries,
         };
         for block in footer.dictionaries().iter().flatten() {
             let bytes = batches.block(block)?;
@@ -132,11 +147,26 @@ impl ArrowBatches {
         let bytes = self.input.get_bytes(offset, length as usize);
         let bytes = bytes.map_err(|error| TableError::decode(&self.name, error))?;
         let (message, body) = bytes.split_at(before as usize);
-        let unpacked = unpacked(message, body);
+        let unpacked = self.unpacked(message, body);
         let unpacked =
             unpacked.ok_or_else(|| TableError::damaged(&self.name, "a part of it is not whole"))?;
         self.fits(length.saturating_add(unpacked))?;
         Ok(Buffer::from_vec(bytes.to_vec()))
+    }
+
+    /// How many bytes the buffers of a message unpack to; `None` if they are not all there.
+    fn unpacked(&self, message: &[u8], body: &[u8]) -> Option<u64> {
+        let message = match message.get(..4)? == CONTINUES {
+            true => message.get(8..)?,
+            false => message.get(4..)?,
+        };
+        let message = root_as_message(message).ok()?;
+        if let Some(dictionary) = message.header_as_dictionary_batch() {
+            let values = self.dictionaries.get(&dictionary.id())?;
+            return unpacked([values], &dictionary.data()?, body);
+        }
+        let batch = message.header_as_record_batch()?;
+        unpacked(types(&self.fields), &batch, body)
     }
 
     fn fits(&self, bytes: u64) -> Result<(), TableError> {
@@ -205,29 +235,28 @@ pub(crate) fn schema(file: &TableFile, memory: u64) -> Result<Schema, TableError
     Ok(found)
 }
 
-/// How many bytes the buffers of a message unpack to; `None` if they are not all there.
-fn unpacked(message: &[u8], body: &[u8]) -> Option<u64> {
-    let message = match message.get(..4)? == CONTINUES {
-        true => message.get(8..)?,
-        false => message.get(4..)?,
-    };
-    let message = root_as_message(message).ok()?;
-    let batch = match message.header_type() {
-        MessageHeader::DictionaryBatch => message.header_as_dictionary_batch()?.data()?,
-        _ => message.header_as_record_batch()?,
-    };
-    let mut sum = 0_u64;
-    for buffer in batch.buffers()? {
-        let start = usize::try_from(buffer.offset()).ok()?;
-        let length = usize::try_from(buffer.length()).ok()?;
-        let bytes = body.get(start..start.checked_add(length)?)?;
-        if batch.compression().is_some() && !bytes.is_empty() {
-            let unpacked = i64::from_le_bytes(bytes.get(..8)?.try_into().ok()?);
-            // What is not packed says -1.
-            sum = sum.saturating_add(u64::try_from(unpacked).unwrap_or(0));
-        }
+/// The types of the values of all dictionaries, by their numbers.
+fn dictionary_types<'a>(
+    written: impl Iterator<Item = arrow_ipc::Field<'a>>,
+    fields: &Fields,
+    found: &mut HashMap<i64, DataType>,
+) {
+    for (written, field) in written.zip(fields) {
+        let children = match field.data_type() {
+            DataType::Dictionary(_, values) => {
+                let number = written.dictionary().map_or(0, |dictionary| dictionary.id());
+                found.insert(number, (**values).clone());
+                continue;
+            }
+            DataType::Struct(fields) => fields.clone(),
+            DataType::List(of)
+            | DataType::LargeList(of)
+            | DataType::FixedSizeList(of, _)
+            | DataType::Map(of, _) => Fields::from(vec![of.clone()]),
+            _ => continue,
+        };
+        dictionary_types(written.children().into_iter().flatten(), &children, found);
     }
-    Some(sum)
 }
 
 fn plain_schema(schema: &Schema) -> Schema {

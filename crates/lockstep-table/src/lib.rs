@@ -7,6 +7,7 @@
 //! bounds; [`FrameReader`] streams all its columns as they are. A
 //! [`RowReader`] makes the same numbers of rows that are in memory. Every value is checked on the way, and what is wrong is named with its file, column and row.
 
+mod arrow_buffers;
 mod arrow_file;
 mod batches;
 mod budget;

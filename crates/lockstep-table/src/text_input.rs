@@ -309,7 +309,7 @@ mod tests {
         let cut = &wide("a,b\n1,2\n", u16::to_le_bytes)[..9];
         assert!(read(cut, None).unwrap_err().contains("not UTF-16"));
         let alone = wide("a,b,c,d\n", u16::to_le_bytes);
-        let alone = [&alone[..], &[0x00, 0xdc, 0x41, 0x00]].concat();
+        let alone = [&alone[..], &[0x01, 0xdc, 0x41, 0x00]].concat();
         assert!(read(&alone, None).unwrap_err().contains("not UTF-16"));
     }
 

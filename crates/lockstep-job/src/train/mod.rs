@@ -61,16 +61,16 @@ impl Train {
         if let Some(workers) = flag {
             train.workers = workers?;
         }
-        if let Some(field) = carriers {
-            fits_lanes(train.workers.max, train.lanes, &field, lanes.as_ref())?;
+        if let Some(field) = &carriers {
+            fits_lanes(train.workers.max, train.lanes, field, lanes.as_ref())?;
         }
         let rows = if uses_batch_norm { 2 } else { 1 };
         check_rows(
             rows,
             train.learner.batch,
             train.lanes,
-            &batch?,
-            lanes.as_ref(),
+            batch.as_ref(),
+            lanes.as_ref().or(carriers.as_ref()),
         )?;
         Some(train)
     }
@@ -128,14 +128,18 @@ fn check_rows(
     rows: usize,
     batch: usize,
     lanes: usize,
-    field: &Field<'_>,
+    batch_field: Option<&Field<'_>>,
     lanes_field: Option<&Field<'_>>,
 ) -> Option<()> {
     if batch / lanes >= rows {
         return Some(());
     }
+    let wrong_lanes = match batch_field {
+        Some(batch) => wrong_lanes(batch, lanes_field),
+        None => lanes_field,
+    };
     // No number of lanes is right for a batch that is too small for one.
-    if let Some(lanes_field) = wrong_lanes(field, lanes_field).filter(|_| batch >= rows) {
+    if let Some(lanes_field) = wrong_lanes.filter(|_| batch >= rows) {
         return if batch < lanes {
             lanes_field.reject(
                 format!("must be at most `train.batch` ({batch}), found {lanes}"),
@@ -148,6 +152,8 @@ fn check_rows(
             )
         };
     }
+    // One lane is enough for the batch that a job has without saying so.
+    let field = batch_field?;
     if batch < lanes {
         field.reject(
             format!("must be at least `train.lanes` ({lanes}), found {batch}"),

@@ -287,7 +287,7 @@ fn every_mistake_is_named_at_its_place_with_what_would_be_right() {
         (train, "\"fashion-mnist:train\"\naugment = { mixup = 0 }", "4:21", "at least 0.05", ""),
         (train, "\"fashion-mnist:train\"\naugment = { rotation = 200 }", "4:24", "at most 180", ""),
         (train, "\"fashion-mnist:train\"\naugment = { resized_crop = [0.5, 0.1] }", "4:28", "two shares", "[0.08, 1.0]"),
-        (train, "\"fashion-mnist:train\"\nstratify = true", "4:12", "`data.val_split`, which is not set", "val_split = 0.1"),
+        (train, "\"fashion-mnist:train\"\nstratify = true", "4:12", "which are not set", "val_split = 0.1"),
         ("[data]", "[gang]\ndeadline_s = 0\n[data]", "3:14", "greater than 0", ""),
     ];
     for (right, wrong, place, message, label) in cases {
@@ -334,6 +334,14 @@ fn an_override_that_does_not_fit_the_file_is_the_one_that_is_named() {
     let shown = set_refusal(&["train.lanes=20", "model.batch_norm=true"]);
     assert!(shown.contains("--set train.lanes=20\n"), "{shown}");
     assert!(shown.contains("must be at most 16"), "{shown}");
+    let defaults = GOOD.replace("batch = 32", "lanes = 64");
+    let shown = parse(&defaults, &[], None)
+        .expect_err("32 < 64")
+        .to_string();
+    assert!(
+        shown.contains("`train.lanes` must be at most `train.batch` (32), found 64"),
+        "{shown}"
+    );
     let both = set_refusal(&["train.batch=4", "train.lanes=8"]);
     assert!(both.contains("--set train.batch=4\n"), "{both}");
     let file = GOOD.replace("batch = 32", "batch = 32\nworkers = 4");

@@ -549,3 +549,13 @@ fn how_a_bucket_is_reached_can_be_said_without_a_job_file() {
         "{error}"
     );
 }
+
+#[test]
+fn a_network_needs_no_settings() {
+    let least =
+        "name = 'x'\n[data]\ntrain = 'fashion-mnist:train'\n[model]\nkind = 'mlp'\n[train]\n";
+    let same = "name = 'x'\n[data]\ntrain = 'fashion-mnist:train'\n[model]\nkind = 'mlp'\nhidden = [128]\n\
+                [train]\nepochs = 100\nbatch = 32\noptimizer = 'adamw'\n";
+    assert_eq!(parse(least, &[], None), parse(same, &[], None));
+    assert_eq!(parse(least, &["train.lanes=4"], Some(2)).workers().max, 2);
+}

@@ -27,7 +27,7 @@ except ImportError as error:
         "LockstepClassifier and LockstepRegressor need scikit-learn 1.6 or later: pip install -U scikit-learn"
     ) from error
 
-NETWORK = {"kind": "mlp", "hidden": [64, 64]}
+NETWORK = {"kind": "mlp"}
 """The model where none is named."""
 TREES = "xgboost"
 LABEL = "target"
@@ -75,7 +75,7 @@ class _Estimator(BaseEstimator):
         self,
         *,
         model: Optional[Mapping[str, Any]] = None,
-        epochs: int = 20,
+        epochs: int = 100,
         batch: int = 32,
         lr: float = 1e-3,
         workers: int = 1,

@@ -3,7 +3,7 @@
 mod notebook;
 
 use crate::common::Place;
-use lockstep_testkit::{python, succeed};
+use lockstep_testkit::{python, python_with_xgboost, succeed, xgboost_library};
 use std::fs;
 use std::process::Command;
 
@@ -32,6 +32,7 @@ fn in_python(place: &Place) -> Command {
         )
         .env("TMPDIR", temporary)
         .env("LOCKSTEP_CACHE", place.path("cache"))
+        .env("LOCKSTEP_XGBOOST", xgboost_library())
         .env("LOCKSTEP_BINARY", env!("CARGO_BIN_EXE_lockstep"));
     command
 }
@@ -81,4 +82,12 @@ fn scikit_learns_own_checks_pass_for_the_regressor() {
 #[test]
 fn estimators_are_scored_searched_chained_and_pickled() {
     script("estimators.py", &[]);
+}
+
+#[test]
+fn what_is_learned_without_any_setting_is_as_good_as_what_the_libraries_learn() {
+    let xgboost = python_with_xgboost();
+    let find = "import xgboost, os; print(os.path.dirname(os.path.dirname(xgboost.__file__)))";
+    let packages = succeed(Command::new(xgboost).args(["-c", find]));
+    script("quality.py", &[packages.trim()]);
 }
