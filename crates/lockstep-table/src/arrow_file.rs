@@ -478,11 +478,9 @@ mod tests {
         for packed in [None, Some(CompressionType::LZ4_FRAME)] {
             let whole = write(&[table(30)], packed);
             for at in 0..whole.len() {
-                for change in [1, 0x80, 0xff] {
-                    let mut bytes = whole.clone();
-                    bytes[at] ^= change;
-                    let _ = read(&bytes, 1 << 20);
-                }
+                let mut bytes = whole.clone();
+                bytes[at] ^= [1, 0x80, 0xff][at % 3];
+                let _ = read(&bytes, 1 << 20);
             }
         }
     }

@@ -322,12 +322,10 @@ fn other_losses_predict_the_middle_or_a_quantile_alike_on_any_number_of_workers(
     fs::write(place.path("test.csv"), table(1500..2500)).unwrap();
     place.write_job(&JOB.replace("\"a\", \"b\", \"c\"", "\"a\""));
     let plain = place.train(&[]);
-    let cases: [(&[&str], f64); 5] = [
+    let cases: [(&[&str], f64); 3] = [
         (&["train.loss=mae"], 0.5),
         (&["train.loss=huber", "train.huber_delta=0.05"], 0.5),
-        (&["train.loss=quantile"], 0.5),
         (&["train.loss=quantile", "train.quantile_alpha=0.9"], 0.9),
-        (&["train.loss=quantile", "train.quantile_alpha=0.2"], 0.2),
     ];
     for (keys, share) in cases {
         let keys: Vec<&str> = keys.iter().flat_map(|key| ["--set", key]).collect();
@@ -336,14 +334,12 @@ fn other_losses_predict_the_middle_or_a_quantile_alike_on_any_number_of_workers(
             result["weights_sha256"], plain["weights_sha256"],
             "{keys:?}"
         );
-        for workers in ["1", "3"] {
-            let other = place.train(&[&keys[..], &["--workers", workers]].concat());
-            assert_eq!(
-                other["weights_sha256"], result["weights_sha256"],
-                "{keys:?}"
-            );
-            assert_eq!(other["metrics"], result["metrics"], "{keys:?}");
-        }
+        let other = place.train(&[&keys[..], &["--workers", "3"]].concat());
+        assert_eq!(
+            other["weights_sha256"], result["weights_sha256"],
+            "{keys:?}"
+        );
+        assert_eq!(other["metrics"], result["metrics"], "{keys:?}");
         let run = result["run_dir"].as_str().unwrap();
         let out = place.path("predicted.jsonl");
         place.succeeds(&["predict", run, "--out", text(&out)]);
