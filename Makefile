@@ -42,13 +42,12 @@ endif
 # goes through a cluster waits half of its time, so the other peers are tested beside it. All parts run, and any that
 # fails fails the target.
 PEERS = cargo test --workspace --test peers --no-fail-fast --
-test-peers: cargo test-tools ## Run the long conversations with real Ray, MLflow, TensorBoard, browsers and object stores, and a short soak
-	@cargo test --workspace --test peers --test soak --no-run
+test-peers: cargo test-tools ## Run the long conversations with real Ray, MLflow, TensorBoard, browsers and object stores
+	@cargo test --workspace --test peers --no-run
 	@failed=0; ray=$$(mktemp); \
 	( ended=0; $(PEERS) ray:: || ended=1; $(PEERS) submit:: || ended=1; exit $$ended ) > $$ray 2>&1 & beside=$$!; \
 	export RUST_TEST_THREADS=$(TEST_THREADS); \
 	echo "== peers other than Ray"; $(PEERS) --skip smoke:: --skip ray:: --skip submit:: || failed=1; \
-	echo "== soak"; cargo test --workspace --test soak || failed=1; \
 	wait $$beside || failed=1; echo "== Ray, and jobs on Ray"; cat $$ray; rm -f $$ray; \
 	exit $$failed
 
@@ -64,7 +63,7 @@ test-long: cargo ## Run the tests that take long or bring gigabytes: soak, 5 GiB
 	@cargo test --workspace --test it -- --ignored --nocapture clip_real::
 	@LOCKSTEP_TEST_RAY=2.53.0 cargo test --workspace --test peers -- ray::
 	@LOCKSTEP_TEST_RAY=2.53.0 cargo test --workspace --test peers -- submit::
-	@cargo test --workspace --test peers -- --ignored scripts:: bench:: serve_jobs::
+	@cargo test --workspace --test peers -- --ignored python:: scripts:: bench:: serve_jobs::
 	@cargo test --workspace --test it -- --ignored scripts:: serve_api::
 
 test-kube: cargo ## Build a control plane of Kubernetes once (Go; minutes), and run jobs through it (root, for KubeRay)

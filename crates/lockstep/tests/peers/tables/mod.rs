@@ -254,7 +254,8 @@ fn assert_all_probabilities_are_columns(place: &Place, run: &str) {
     let words = ["predict", run, "--data", "new.csv", "--probabilities"];
     succeeds(place, &[&words[..], &["--out", "said.csv"]].concat());
     let text = fs::read_to_string(place.path("said.csv")).unwrap();
-    let expected = "path,label,predicted,probability,row,probability_high,probability_low,probability_very high";
+    let expected =
+        "path,predicted,probability,row,probability_high,probability_low,probability_very high";
     assert_eq!(text.lines().next(), Some(expected));
 }
 
