@@ -39,15 +39,15 @@ ifeq ($(filter test-peers,$(MAKECMDGOALS)),)
 endif
 
 # Ray's clusters live as long as the test program: each part has a program of its own, so that they do not add up. What
-# goes through a cluster waits half of its time, so the other peers are tested beside it. All parts run, and any that
-# fails fails the target.
+# goes through a cluster waits half of its time, so the other peers are tested beside it, and give way to it, since it is
+# the longest. All parts run, and any that fails fails the target.
 PEERS = cargo test --workspace --test peers --no-fail-fast --
 test-peers: cargo test-tools ## Run the long conversations with real Ray, MLflow, TensorBoard, browsers and object stores
 	@cargo test --workspace --test peers --no-run
 	@failed=0; ray=$$(mktemp); \
 	( ended=0; $(PEERS) ray:: || ended=1; $(PEERS) submit:: || ended=1; exit $$ended ) > $$ray 2>&1 & beside=$$!; \
 	export RUST_TEST_THREADS=$(TEST_THREADS); \
-	echo "== peers other than Ray"; $(PEERS) --skip smoke:: --skip ray:: --skip submit:: || failed=1; \
+	echo "== peers other than Ray"; nice -n 5 $(PEERS) --skip smoke:: --skip ray:: --skip submit:: || failed=1; \
 	wait $$beside || failed=1; echo "== Ray, and jobs on Ray"; cat $$ray; rm -f $$ray; \
 	exit $$failed
 
