@@ -67,22 +67,11 @@ fn clock(hour: f32) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::{Folder, place};
-    use crate::{ColumnNames, CsvFormat, Dataset, Source, TableFormat, TableSource};
+    use crate::testing::Folder;
     use serde_json::json;
 
     fn example(text: &str) -> Vec<serde_json::Value> {
-        let folder = Folder::new();
-        let source = Source::Table(TableSource {
-            place: place(&folder.file(text.as_bytes())),
-            format: TableFormat::Csv(CsvFormat::default()),
-            columns: ColumnNames::default(),
-            target: None,
-            memory: 1 << 20,
-        });
-        Dataset::open(&source, &folder.cache())
-            .unwrap()
-            .example_row()
+        Folder::new().table(text).example_row()
     }
 
     #[test]

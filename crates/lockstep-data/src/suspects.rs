@@ -198,19 +198,11 @@ impl TableSource {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Folder, place};
-    use crate::{ColumnNames, CsvFormat, Source, TableFormat};
+    use crate::testing::Folder;
 
     fn found(text: &str) -> Vec<(String, Suspicion)> {
         let folder = Folder::new();
-        let source = Source::Table(TableSource {
-            place: place(&folder.file(text.as_bytes())),
-            format: TableFormat::Csv(CsvFormat::default()),
-            columns: ColumnNames::default(),
-            target: None,
-            memory: 1 << 20,
-        });
-        let set = Dataset::open(&source, &folder.cache()).unwrap();
+        let set = folder.table(text);
         let found = suspects(&set).into_iter();
         found.map(|found| (found.column, found.suspicion)).collect()
     }

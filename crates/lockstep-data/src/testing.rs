@@ -74,6 +74,18 @@ impl Folder {
         )
     }
 
+    /// The set of a table that is written as CSV, with the column `label` last.
+    pub(crate) fn table(&self, text: &str) -> Dataset {
+        let source = Source::Table(TableSource {
+            place: place(&self.file(text.as_bytes())),
+            format: TableFormat::Csv(CsvFormat::default()),
+            columns: ColumnNames::default(),
+            target: None,
+            memory: 1 << 20,
+        });
+        Dataset::open(&source, &self.cache()).unwrap()
+    }
+
     pub(crate) fn dataset(&self, images: &Path, labels: &Path) -> Dataset {
         self.open(images, labels).unwrap()
     }
@@ -88,15 +100,7 @@ pub(crate) fn vectors(numbers: &[f32], width: usize) -> (Folder, Dataset) {
         let cells: Vec<_> = row.iter().map(f32::to_string).collect();
         text += &format!("{},a\n", cells.join(","));
     }
-    let file = folder.file(text.as_bytes());
-    let source = Source::Table(TableSource {
-        place: place(&file),
-        format: TableFormat::Csv(CsvFormat::default()),
-        columns: ColumnNames::default(),
-        target: None,
-        memory: 1 << 20,
-    });
-    let set = Dataset::open(&source, &folder.cache()).unwrap();
+    let set = folder.table(&text);
     (folder, set)
 }
 

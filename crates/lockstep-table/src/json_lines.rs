@@ -36,6 +36,17 @@ impl JsonLines {
         let mut keys = open()?;
         while keys.next(&name)? {
             keys.parse(&name, Keys(&mut columns))?;
+            if columns.bytes > longest {
+                return Err(TableError::Line {
+                    file: name,
+                    line: keys.number,
+                    reason: format!(
+                        "with its keys there are {} columns, whose names take more than {longest} bytes; keys must be names \
+                         of columns, and the same ones on every line. If they are, allow more with data.memory",
+                        columns.names.len()
+                    ),
+                });
+            }
         }
         if columns.names.is_empty() {
             return Err(TableError::Line {
@@ -152,7 +163,12 @@ impl NumberedLines {
 struct Columns {
     names: Vec<String>,
     places: HashMap<String, usize>,
+    /// What the names take, about: keys that are new on every line would take the memory of the machine.
+    bytes: u64,
 }
+
+/// What a column takes beside the text of its name, which is there twice.
+const COLUMN_BYTES: usize = 100;
 
 /// Takes in the keys of an object.
 struct Keys<'a>(&'a mut Columns);
@@ -176,6 +192,7 @@ impl<'de> Visitor<'de> for Keys<'_> {
         let columns = self.0;
         while let Some((key, IgnoredAny)) = map.next_entry::<String, _>()? {
             if !columns.places.contains_key(&key) {
+                columns.bytes += (2 * key.len() + COLUMN_BYTES) as u64;
                 columns.places.insert(key.clone(), columns.names.len());
                 columns.names.push(key);
             }
@@ -361,5 +378,16 @@ mod tests {
             assert!(said.contains(expected), "{said}");
         }
         assert!(read("").unwrap_err().contains("names no columns"));
+    }
+
+    #[test]
+    fn keys_that_are_new_on_every_line_are_refused_before_they_fill_the_memory() {
+        let lines = (0..20_000).map(|id| format!("{{\"user-{id}\": 1, \"label\": \"x\"}}\n"));
+        let said = read(&lines.collect::<String>()).unwrap_err();
+        assert!(
+            said.contains("line ") && said.contains("columns, whose names take"),
+            "{said}"
+        );
+        assert!(said.contains("data.memory"), "{said}");
     }
 }

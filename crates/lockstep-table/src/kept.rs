@@ -3,11 +3,9 @@
 //! Cells are kept as text, with all digits of whole numbers and the zeros before them. What a column holds is only known
 //! when all of it was read.
 
-use crate::batches::{self, Batches};
-use crate::files::{TableFile, TableFormat, TableLayout};
-use crate::lines::Lines;
-use crate::{Gaps, TableError, cells, csv_file, parquet_file};
-use csv::StringRecord;
+use crate::TableError;
+use crate::each_cell::each_cell;
+use crate::files::{TableFile, TableFormat};
 
 /// What the cells of a column are, apart from those that are empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,44 +110,7 @@ pub fn keep_columns(
     memory: u64,
 ) -> Result<Vec<KeptColumn>, TableError> {
     let mut kept: Vec<KeptColumn> = names.iter().map(|name| KeptColumn::new(name)).collect();
-    for file in files {
-        let name = file.place.to_string();
-        match format.layout() {
-            TableLayout::Lines(format) => {
-                let mut lines = Lines::open(file, format, memory)?;
-                let place = |column: &String| csv_file::find(&name, &lines.header, column);
-                let places: Vec<usize> = names.iter().map(place).collect::<Result<_, _>>()?;
-                let mut record = StringRecord::new();
-                while lines.next(&mut record)? {
-                    for (kept, &at) in kept.iter_mut().zip(&places) {
-                        kept.push(record[at].trim());
-                    }
-                }
-            }
-            TableLayout::Columns(format) => {
-                let right = "only text, numbers and booleans can be kept";
-                let fits = |data_type: &_| (cells::labels(data_type), right);
-                let choose = |schema: &_| {
-                    let place = |column: &String| parquet_file::find(&name, schema, column, fits);
-                    names.iter().map(place).collect()
-                };
-                let mut rows = 0;
-                let mut batches = Batches::open(file, format, names.len(), memory, choose)?;
-                while let Some(batch) = batches.next()? {
-                    for (kept, column) in kept.iter_mut().zip(names) {
-                        let array = batches::column(&batch, &file.partitions, column);
-                        let array = array.ok_or_else(|| TableError::undecoded(&name, column))?;
-                        let texts = cells::texts(&array, Gaps::Keep).map_err(|wrong| {
-                            TableError::in_row(&name, rows + wrong.row as u64, column, wrong.found)
-                        })?;
-                        texts.iter().for_each(|text| kept.push(text));
-                    }
-                    rows += batch.num_rows() as u64;
-                }
-            }
-        }
-        file.check_unchanged()?;
-    }
+    each_cell(files, format, names, memory, |at, cell| kept[at].push(cell))?;
     Ok(kept)
 }
 

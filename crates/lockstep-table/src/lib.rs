@@ -16,6 +16,7 @@ mod cells;
 mod columns;
 mod csv_file;
 mod csv_format;
+mod each_cell;
 mod error;
 mod files;
 mod footer;

@@ -1,11 +1,8 @@
 //! The exact range of columns of whole numbers, for people: what a model learns from has seven digits.
 
-use crate::batches::{self, Batches};
-use crate::cells;
-use crate::files::{TableFile, TableFormat, TableLayout};
-use crate::lines::Lines;
-use crate::{CellForm, Gaps, TableError, csv_file};
-use csv::StringRecord;
+use crate::each_cell::each_cell;
+use crate::files::{TableFile, TableFormat};
+use crate::{CellForm, TableError};
 use std::collections::HashSet;
 
 /// So many numbers are remembered to see whether they come again.
@@ -43,53 +40,15 @@ pub fn whole_numbers(
     memory: u64,
 ) -> Result<Vec<Option<WholeNumbers>>, TableError> {
     let mut found = vec![Some(WholeNumbers::default()); columns.len()];
-    let take = |found: &mut Option<WholeNumbers>, cell: &str| {
-        let cell = cell.trim();
-        let Some(numbers) = found.as_mut().filter(|_| !form.is_gap(cell)) else {
+    each_cell(files, format, columns, memory, |at, cell| {
+        let Some(numbers) = found[at].as_mut().filter(|_| !form.is_gap(cell)) else {
             return;
         };
         match whole(cell, form) {
             Some(number) => numbers.see(number),
-            None => *found = None,
+            None => found[at] = None,
         }
-    };
-    for file in files {
-        let name = file.place.to_string();
-        match format.layout() {
-            TableLayout::Lines(format) => {
-                let mut lines = Lines::open(file, format, memory)?;
-                let place = |column: &String| csv_file::find(&name, &lines.header, column);
-                let places: Vec<usize> = columns.iter().map(place).collect::<Result<_, _>>()?;
-                let mut record = StringRecord::new();
-                while lines.next(&mut record)? {
-                    for (found, &at) in found.iter_mut().zip(&places) {
-                        take(found, &record[at]);
-                    }
-                }
-            }
-            TableLayout::Columns(format) => {
-                let fits = |data_type: &_| (cells::labels(data_type), "it must hold numbers");
-                let choose = |schema: &_| {
-                    let place =
-                        |column: &String| crate::parquet_file::find(&name, schema, column, fits);
-                    columns.iter().map(place).collect()
-                };
-                let mut rows = 0;
-                let mut batches = Batches::open(file, format, columns.len(), memory, choose)?;
-                while let Some(batch) = batches.next()? {
-                    for (found, column) in found.iter_mut().zip(columns) {
-                        let array = batches::column(&batch, &file.partitions, column);
-                        let array = array.ok_or_else(|| TableError::undecoded(&name, column))?;
-                        let texts = cells::texts(&array, Gaps::Keep).map_err(|wrong| {
-                            TableError::in_row(&name, rows + wrong.row as u64, column, wrong.found)
-                        })?;
-                        texts.iter().for_each(|text| take(found, text));
-                    }
-                    rows += batch.num_rows() as u64;
-                }
-            }
-        }
-    }
+    })?;
     Ok(found)
 }
 

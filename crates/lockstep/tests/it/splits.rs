@@ -5,7 +5,8 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
 
-const NETWORK: &str = r#"
+/// What is the same for every learner; `SPLIT` is how rows are parted.
+const DATA: &str = r#"
 name = "prices"
 
 [data]
@@ -13,7 +14,9 @@ train = { csv = "prices.csv", label = "price", path = "row", drop = ["shop"] }
 test_split = 0.2
 val_split = 0.1
 SPLIT
+"#;
 
+const NETWORK: &str = r#"
 [model]
 kind = "mlp"
 hidden = [16]
@@ -26,19 +29,15 @@ lanes = 2
 "#;
 
 const TREES: &str = r#"
-name = "prices"
-
-[data]
-train = { csv = "prices.csv", label = "price", path = "row", drop = ["shop"] }
-test_split = 0.2
-val_split = 0.1
-SPLIT
-
 [model]
 kind = "xgboost"
 rounds = 8
 depth = 4
 "#;
+
+fn of(model: &str) -> String {
+    format!("{DATA}{model}")
+}
 
 /// The day, from 0 on, and the shop of a row: neither goes along with the order of rows.
 fn day_and_shop(row: usize) -> (usize, usize) {
@@ -101,8 +100,8 @@ fn tested(place: &Place, result: &Value) -> BTreeSet<usize> {
 
 #[test]
 fn both_kinds_are_tested_on_what_came_last_and_are_the_same_on_any_number_of_workers() {
-    for job in [NETWORK, TREES] {
-        let place = place(job, "split = { by = \"Date\" }");
+    for job in [of(NETWORK), of(TREES)] {
+        let place = place(&job, "split = { by = \"Date\" }");
         let one = train(&place, &["--workers", "1"]);
         let two = train(&place, &["--workers", "2"]);
         assert_eq!(one["weights_sha256"], two["weights_sha256"]);
@@ -124,9 +123,9 @@ fn both_kinds_are_tested_on_what_came_last_and_are_the_same_on_any_number_of_wor
 
 #[test]
 fn a_column_that_only_parts_the_rows_is_no_input() {
-    let place = place(NETWORK, "split = { by = \"Date\" }");
+    let place = place(&of(NETWORK), "split = { by = \"Date\" }");
     let with = train(&place, &[]);
-    let job = NETWORK.replace("drop = [\"shop\"]", "drop = [\"shop\", \"Date\"]");
+    let job = of(NETWORK).replace("drop = [\"shop\"]", "drop = [\"shop\", \"Date\"]");
     place.write_job(&job.replace("SPLIT", "split = { by = \"Date\" }"));
     let without = train(&place, &[]);
     assert_eq!(tested(&place, &with), tested(&place, &without));
@@ -139,8 +138,8 @@ fn a_column_that_only_parts_the_rows_is_no_input() {
 
 #[test]
 fn no_group_is_trained_and_tested_on() {
-    for job in [NETWORK, TREES] {
-        let place = place(job, "split = { group = \"shop\" }");
+    for job in [of(NETWORK), of(TREES)] {
+        let place = place(&job, "split = { group = \"shop\" }");
         let result = train(&place, &[]);
         let rows = tested(&place, &result);
         // Other columns of the table are those of the same rows.
@@ -164,7 +163,7 @@ fn no_group_is_trained_and_tested_on() {
 
 #[test]
 fn every_row_is_in_one_fold_and_their_measures_have_a_mean_and_a_deviation() {
-    for job in [NETWORK, TREES] {
+    for job in [of(NETWORK), of(TREES)] {
         let place = place(&job.replace("test_split = 0.2\n", ""), "");
         let ran = succeeds(&place, &["run", "job.toml", "--folds", "3", "--json"]);
         let all: Value = serde_json::from_str(ran.stdout.trim()).unwrap();
@@ -188,7 +187,7 @@ fn every_row_is_in_one_fold_and_their_measures_have_a_mean_and_a_deviation() {
         }
         assert_eq!(seen.len(), ROWS);
     }
-    let place = place(&TREES.replace("test_split = 0.2\n", ""), "");
+    let place = place(&of(TREES).replace("test_split = 0.2\n", ""), "");
     let ran = succeeds(&place, &["run", "job.toml", "--folds", "2", "--discard"]);
     assert!(
         ran.stdout.contains("mean") && ran.stdout.contains("deviation"),
@@ -201,7 +200,7 @@ fn every_row_is_in_one_fold_and_their_measures_have_a_mean_and_a_deviation() {
 #[test]
 fn a_split_that_cannot_be_made_is_refused_by_its_reason() {
     let refused = |split: &str, words: &str| {
-        let place = place(NETWORK, split);
+        let place = place(&of(NETWORK), split);
         let ran = run(&place, &["run", "job.toml"]);
         assert_ne!(ran.code, Some(0));
         assert!(ran.stderr.contains(words), "{}", ran.stderr);
@@ -233,7 +232,7 @@ fn a_split_that_cannot_be_made_is_refused_by_its_reason() {
 
 #[test]
 fn rows_that_are_trained_and_measured_on_are_said() {
-    let job = TREES
+    let job = of(TREES)
         .replace("test_split = 0.2\n", "")
         .replace(", drop = [\"shop\"]", "");
     let place = place(
