@@ -402,28 +402,31 @@ mod tests {
             weight_decay: 0.9,
         };
         // Half of the smallest normal number is subnormal, and so is most of what else becomes of these.
-        let tiny = |sign: f32| [sign * f32::MIN_POSITIVE, -0.0, f32::NAN];
+        const SMALLEST: f32 = f32::MIN_POSITIVE;
+        let start = [SMALLEST, -0.0, SMALLEST, f32::NAN];
+        let other = [SMALLEST, -0.0, 0.0, f32::NAN];
         let check = |what: &str, numbers: &[f32]| {
             let is_fine = |x: &f32| x.is_normal() || x.to_bits() == 0;
-            assert!(numbers[..2].iter().all(is_fine), "{what}: {numbers:?}");
-            assert!(numbers[2].is_nan(), "{what}");
+            assert!(numbers[..3].iter().all(is_fine), "{what}: {numbers:?}");
+            assert!(numbers[3].is_nan(), "{what}");
         };
         let heavy = [sgd(0.5, false), sgd(0.5, true)];
         let scaled = [rms_prop(0.0), rms_prop(0.5), adam, lion];
         for optimizer in [sgd(0.0, false)].into_iter().chain(heavy).chain(scaled) {
-            let (mut p, mut a, mut b) = (tiny(1.0), tiny(1.0), tiny(1.0));
+            let (mut p, mut a, mut b) = (start, other, other);
             let update = optimizer.at(5, 0.5).scaled(0.5);
-            update.apply(&mut p, &tiny(1.0), [&mut a, &mut b]);
+            update.apply(&mut p, &other, [&mut a, &mut b]);
             let written = [p, a, b];
             for vector in &written[..1 + optimizer.planes()] {
                 check(&format!("{optimizer:?}"), vector);
             }
         }
-        let mut running = tiny(1.0);
-        blend(&mut running, &tiny(0.0), 0.5);
+        let none = [0.0, -0.0, 0.0, f32::NAN];
+        let mut running = start;
+        blend(&mut running, &none, 0.5);
         check("a running statistic", &running);
-        let mut averaged = tiny(1.0);
-        average(&mut averaged, &tiny(0.0), 0.5);
+        let mut averaged = start;
+        average(&mut averaged, &none, 0.5);
         check("an average", &averaged);
     }
 
