@@ -2,16 +2,16 @@
 
 use std::ops::Range;
 
-/// A worker's view of the state vector while a step is computed, on a device whose networks read `Values`.
+/// A worker's view of the state vector while a step is computed.
 ///
 /// A backward pass calls [`Replica::gradient`] once for every chunk of the layout that is not frozen, the last chunk
 /// first. An implementation may reduce, exchange and update a chunk inside that call, while its numbers
 /// are in cache: a layer has finished reading its parameters before it hands out their gradient, and no
 /// earlier layer reads them.
-pub trait Replica<Values: ?Sized = [f32]> {
+pub trait Replica {
     /// The state vector as it is now: a layer's own part is as it was between steps until that layer hands
     /// out its gradient.
-    fn state(&self) -> &Values;
+    fn state(&self) -> &[f32];
 
     /// Offers to take the output of the layout's `number`-th dense layer from elsewhere, before it is
     /// computed. `y` is room for it; who fills it returns true. Offered for the layer that reads the batch

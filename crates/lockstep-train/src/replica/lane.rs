@@ -2,17 +2,17 @@
 
 use super::{GangReplica, StepPlan};
 use lockstep_gang::GangError;
-use lockstep_nn::{DeviceState, Replica, add};
+use lockstep_nn::{Replica, add};
 
 /// Takes what one lane's pass hands out.
-pub(super) struct LaneReplica<'a, S> {
-    pub(super) replica: &'a mut GangReplica<S>,
+pub(super) struct LaneReplica<'a> {
+    pub(super) replica: &'a mut GangReplica,
     pub(super) step: &'a StepPlan<'a>,
     /// Which lane of the step's program.
     pub(super) work: usize,
 }
 
-impl<S: DeviceState> LaneReplica<'_, S> {
+impl LaneReplica<'_> {
     fn is_last_lane(&self) -> bool {
         self.work + 1 == self.step.program.work.len()
     }
@@ -29,8 +29,8 @@ impl<S: DeviceState> LaneReplica<'_, S> {
     }
 }
 
-impl<S: DeviceState> Replica<S::Values> for LaneReplica<'_, S> {
-    fn state(&self) -> &S::Values {
+impl Replica for LaneReplica<'_> {
+    fn state(&self) -> &[f32] {
         self.replica.state.values()
     }
 
@@ -48,7 +48,7 @@ impl<S: DeviceState> Replica<S::Values> for LaneReplica<'_, S> {
             lane,
             y,
             &mut *replica.collective,
-            &mut replica.state,
+            &replica.state,
         );
         self.note(taken);
         true

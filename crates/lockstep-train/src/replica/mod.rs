@@ -15,8 +15,6 @@ mod columns;
 mod common;
 mod factors;
 mod lane;
-#[cfg(test)]
-mod tests;
 mod update;
 
 use crate::TrainError;
@@ -27,7 +25,7 @@ use lane::LaneReplica;
 use lockstep_base::progress::{Phase, enter};
 use lockstep_gang::{CollectiveExt, GangError, SharingCollective, TreeSum};
 use lockstep_nn::{
-    Batch, Buffer, DeviceState, Layout, LossSum, Network, StatePart, Step, Threads, Update,
+    Batch, Buffer, Layout, LossSum, Model, StatePart, StateVector, Step, Threads, Update,
 };
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -36,12 +34,12 @@ use std::ops::Range;
 const BLOCK: usize = 2048;
 
 /// A worker's replica of the state, with its share of the optimizer's.
-pub(crate) struct GangReplica<S> {
+pub(crate) struct GangReplica {
     pub(crate) collective: Box<dyn SharingCollective>,
     /// Parameters and running statistics, the same on all ranks between steps but for chunks that their
     /// owners keep to themselves until [`GangReplica::gather_state`]. Of the optimizer's vectors only own
     /// chunks are kept up.
-    pub(crate) state: S,
+    pub(crate) state: StateVector,
     compute: Threads,
     parameters: usize,
     /// The part of the learning rate that each chunk learns with; 0 never changes, and nothing of it is exchanged.
@@ -96,8 +94,8 @@ impl<'a> StepPlan<'a> {
     }
 }
 
-/// What a replica is made with.
-pub(crate) struct ReplicaSetup<'a> {
+/// What a replica's exchange is made with.
+pub(crate) struct ExchangeSetup<'a> {
     pub(crate) layout: &'a Layout,
     pub(crate) exchange: &'a ExchangePlan,
     pub(crate) compute: Threads,
@@ -108,14 +106,14 @@ pub(crate) struct ReplicaSetup<'a> {
     pub(crate) aside: usize,
 }
 
-impl<S: DeviceState> GangReplica<S> {
+impl GangReplica {
     /// Joins what `collective` reaches; all ranks have the same `state`.
     pub(crate) fn new(
         collective: Box<dyn SharingCollective>,
-        state: S,
-        setup: ReplicaSetup<'_>,
+        state: StateVector,
+        setup: ExchangeSetup<'_>,
     ) -> Result<Self, TrainError> {
-        let ReplicaSetup {
+        let ExchangeSetup {
             layout,
             exchange,
             compute,
@@ -180,16 +178,16 @@ impl<S: DeviceState> GangReplica<S> {
         let (own, lanes) = (plan.lanes_of(self.collective.rank()), plan.lanes());
         for dense in self.dense.iter_mut().flatten() {
             dense.begin(other_lanes(own.clone(), lanes));
-            let (collective, state) = (&mut *self.collective, &mut self.state);
+            let (collective, state) = (&mut *self.collective, &self.state);
             dense.make_columns(&self.compute, step, collective, state)?;
         }
         Ok(())
     }
 
     /// Computes the `work`-th lane of the step's program, and exchanges meanwhile.
-    pub(crate) fn gradient<N: Network<Values = S::Values>>(
+    pub(crate) fn gradient(
         &mut self,
-        network: &mut N,
+        model: &mut Model,
         plan: &StepPlan<'_>,
         work: usize,
         batch: Batch<'_>,
@@ -200,7 +198,7 @@ impl<S: DeviceState> GangReplica<S> {
             step: plan,
             work,
         };
-        let sum = network.gradient(&mut lane, batch, step);
+        let sum = model.gradient(&mut lane, batch, step);
         match self.failed.take() {
             None => Ok(sum),
             Some(error) => Err(error.into()),
@@ -214,7 +212,7 @@ impl<S: DeviceState> GangReplica<S> {
         for lane in own {
             if !step.program.work.iter().any(|work| work.lane == lane) {
                 for dense in self.dense.iter_mut().rev().flatten() {
-                    let (collective, state) = (&mut *self.collective, &mut self.state);
+                    let (collective, state) = (&mut *self.collective, &self.state);
                     dense.take_columns(&self.compute, step, lane, &mut [], collective, state)?;
                     dense.share(lane, (&[], &[]), collective)?;
                 }
@@ -282,12 +280,8 @@ impl<S: DeviceState> GangReplica<S> {
 
     /// Completes one vector on every rank.
     fn exchange_owned(&mut self, part: StatePart) -> Result<(), TrainError> {
-        let mut outcome = Ok(());
-        let whole = 0..self.collective.plan().len();
-        self.state.write(part, whole, &mut |vector| {
-            outcome = self.collective.exchange_owned(vector);
-        });
-        Ok(outcome?)
+        let vector = self.state.part_mut(part);
+        Ok(self.collective.exchange_owned(vector)?)
     }
 
     /// Called when all lanes of this rank have contributed to a chunk.
@@ -369,17 +363,14 @@ impl<S: DeviceState> GangReplica<S> {
             return Ok(());
         }
         let range = self.collective.plan().chunk(chunk);
-        self.collective.publish(chunk, self.state.read(range))
+        self.collective.publish(chunk, &self.state.values()[range])
     }
 
     /// Takes the new values of another rank's chunk, waiting for them if need be.
     fn fetch(&mut self, chunk: usize) -> Result<(), GangError> {
-        let mut outcome = Ok(());
         let range = self.collective.plan().chunk(chunk);
-        self.state.write(StatePart::Values, range, &mut |values| {
-            outcome = self.collective.fetch(chunk, values);
-        });
-        outcome
+        let values = &mut self.state.part_mut(StatePart::Values)[range];
+        self.collective.fetch(chunk, values)
     }
 
     /// Whether the owner of a chunk keeps its new values to itself.

@@ -15,7 +15,9 @@ mod steps;
 mod trace;
 
 use crate::checkpoint::{Checkpointer, Vote};
+use crate::device::Device;
 use crate::evaluate::mean;
+use crate::host::HostDevice;
 use crate::prepare::working_model;
 use crate::sets::Sets;
 use crate::snapshot::{Snapshot, StateView};
@@ -28,18 +30,17 @@ use lockstep_events::event::EpochResult;
 use lockstep_gang::{CollectiveExt, Plan, SharingCollective};
 use lockstep_learner::{GenerationEnd, Reporter, Wish};
 use lockstep_measure::{Evaluation, Measure};
-use lockstep_nn::{Model, Network, Threads};
+use lockstep_nn::Threads;
 use lockstep_resolve::Interval;
 use publish::Publisher;
 use start_state::start_state;
 use std::time::Instant;
 use steps::StepLoop;
 
-/// What a worker has of a job in any generation of its gang: the data and the model.
+/// What a worker has of a job in any generation of its gang: the data, and what the network is computed on.
 pub(crate) struct Opened {
     sets: Sets,
-    model: Model,
-    compute: Threads,
+    device: Box<dyn Device>,
     evaluation_rows: usize,
 }
 
@@ -61,15 +62,14 @@ impl Opened {
         let (model, evaluation_rows) = working_model(settings, &sets.facts(), &compute)?;
         Ok(Self {
             sets,
-            model,
-            compute,
+            device: Box::new(HostDevice::new(model, compute)),
             evaluation_rows,
         })
     }
 }
 
 /// One rank's training of one job, in one generation of its gang.
-pub(crate) struct Trainer<'a, N: Network> {
+pub(crate) struct Trainer<'a> {
     rank: usize,
     epochs: u32,
     /// What epochs are compared by, on validation data.
@@ -82,12 +82,12 @@ pub(crate) struct Trainer<'a, N: Network> {
     leaves_checkpoint: bool,
     /// A state to pause with could not be written: this generation is not asked again.
     stays: bool,
-    steps: StepLoop<'a, N>,
+    steps: StepLoop<'a>,
     evaluation: EpochEvaluation<'a>,
     publisher: Publisher<'a>,
 }
 
-impl<'a> Trainer<'a, Model> {
+impl<'a> Trainer<'a> {
     /// Joins the gang through `join`, and begins with the state that the assignment names.
     pub(crate) fn new(
         assignment: &Assignment,
@@ -98,13 +98,12 @@ impl<'a> Trainer<'a, Model> {
         let settings = &part.settings;
         let Opened {
             sets,
-            model,
-            compute,
+            device,
             evaluation_rows,
         } = opened;
-        let mut beginning = start_state(assignment, part, sets, model)?;
-        let network = (model, &*compute);
-        let steps = StepLoop::new((assignment, settings), sets, network, &mut beginning, join)?;
+        let beginning = start_state(assignment, part, sets, device.model())?;
+        let told = (assignment, settings);
+        let steps = StepLoop::new(told, sets, &mut **device, &beginning, join)?;
         let Snapshot {
             best,
             history,
@@ -119,14 +118,20 @@ impl<'a> Trainer<'a, Model> {
             min_change: settings.learner.min_change,
             stays: false,
             leaves_checkpoint: settings.checkpoint.every != Interval::Never,
-            evaluation: EpochEvaluation::new(settings, sets, steps.network, *evaluation_rows, best),
+            evaluation: EpochEvaluation::new(
+                settings,
+                sets,
+                steps.objective,
+                *evaluation_rows,
+                best,
+            ),
             publisher: Publisher::new((assignment, part), sets, history, pretrained)?,
             steps,
         })
     }
 }
 
-impl<N: Network> Trainer<'_, N> {
+impl Trainer<'_> {
     /// Optimizer steps that were done.
     pub(crate) fn steps(&self) -> u64 {
         self.steps.position.step
@@ -192,12 +197,12 @@ impl<N: Network> Trainer<'_, N> {
                 Vote::GoOn => {}
                 Vote::Checkpoint => self.checkpoint()?,
                 Vote::Pause | Vote::Stop => {
-                    self.steps.pause();
+                    self.steps.pause()?;
                     return Ok(vote);
                 }
             }
         }
-        let samples_per_s = self.steps.pause();
+        let samples_per_s = self.steps.pause()?;
         let lr = self.steps.last_rate();
         self.steps.replica.gather_state()?;
         let total = self.steps.epoch_sum()?;
@@ -215,7 +220,7 @@ impl<N: Network> Trainer<'_, N> {
             let result = EpochResult {
                 epoch,
                 step: self.steps.position.step,
-                train: mean(self.steps.network, &total),
+                train: mean(self.steps.objective, &total),
                 val: measured.val,
                 test: measured.test,
                 seconds: began.elapsed().as_secs_f64(),
@@ -250,7 +255,7 @@ impl<N: Network> Trainer<'_, N> {
                 0.0
             }
         };
-        let collective = &mut *self.steps.replica.collective;
+        let collective = self.steps.replica.collective();
         let mut all = vec![0.0; collective.plan().workers()];
         collective.all_gather(&[written], &mut all)?;
         Ok(all[0] == 1.0)
@@ -273,14 +278,13 @@ impl<N: Network> Trainer<'_, N> {
     /// The run's state, and who writes it.
     fn view(&mut self) -> (StateView<'_>, &mut Checkpointer) {
         let seconds = self.steps.seconds();
-        let parts = self.steps.state_parts();
-        let [state, first, second] = parts.vectors;
+        let vectors = self.steps.replica.vectors();
         let view = StateView {
-            position: parts.position,
+            position: &self.steps.position,
             seconds,
-            state,
-            planes: [first, second],
-            average: parts.average,
+            state: vectors.values,
+            planes: vectors.planes,
+            average: vectors.average,
             best: self.evaluation.best.as_ref(),
             history: &self.publisher.history,
         };
@@ -290,7 +294,7 @@ impl<N: Network> Trainer<'_, N> {
     /// Ends what ranks do together. What follows is each rank's own: nobody waits for the disk of rank 0,
     /// and what it has published counts only once it says that it is finished.
     fn part(&mut self) -> Result<(), TrainError> {
-        Ok(self.steps.replica.collective.barrier()?)
+        Ok(self.steps.replica.collective().barrier()?)
     }
 
     fn finished(&mut self) -> Result<Finished, TrainError> {
@@ -299,7 +303,7 @@ impl<N: Network> Trainer<'_, N> {
             self.steps.gather()?;
         }
         self.part()?;
-        let layout = self.steps.network.layout().clone();
+        let layout = self.steps.layout.clone();
         let state = match &self.evaluation.best {
             Some(best) => &best.state,
             None => self.steps.kept_weights(),
@@ -334,7 +338,7 @@ impl<N: Network> Trainer<'_, N> {
         self.steps.trace_whole(reporter)?;
         self.part()?;
         self.last_checkpoint()?;
-        let layout = self.steps.network.layout().clone();
+        let layout = self.steps.layout.clone();
         let state = self.steps.kept_weights();
         let sha256 = weights::sha256(&layout, state);
         self.publisher.remove_evaluation();
