@@ -16,6 +16,9 @@ typedef unsigned long long u64;
 #endif
 
 #define DEVICE __device__ __forceinline__
+// A function that is long and called from many places: a copy at each of them would take the driver long to compile. It is
+// given values: of what it is given a pointer to, the compiler no longer knows where it lies.
+#define DEVICE_CALLED static __device__ __noinline__
 
 // The place of this thread among all of its grid, and how many there are: for loops over many numbers.
 DEVICE u64 thread_of_grid() { return (u64)blockIdx.x * blockDim.x + threadIdx.x; }
@@ -65,7 +68,7 @@ DEVICE double own_ln(double x) {
 }
 
 // One word of a block of Philox 4x32-10.
-DEVICE u32 philox(u64 key, u32 c0, u32 c1, u32 c2, u32 c3, u32 word) {
+DEVICE_CALLED u32 philox(u64 key, u32 c0, u32 c1, u32 c2, u32 c3, u32 word) {
     u32 k0 = (u32)key, k1 = (u32)(key >> 32);
 #pragma unroll
     for (int round = 0; round < 10; round++) {

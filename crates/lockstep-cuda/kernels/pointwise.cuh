@@ -39,6 +39,7 @@ DEVICE bool is_kept(const Pointwise &p, const PointwiseStep &s, u32 row, u32 col
 
 // What becomes of a number of an activation.
 DEVICE float pointwise(const Pointwise &p, float y, u32 row, u32 column) {
+#pragma unroll 1
     for (u32 i = 0; i < p.count; i++) {
         const PointwiseStep &s = p.steps[i];
         // A NaN stays, so that a diverged run shows.
@@ -52,6 +53,7 @@ DEVICE float pointwise(const Pointwise &p, float y, u32 row, u32 column) {
 // or after a ReLU is 0, and one that is not 0 was kept: nothing has to be drawn again.
 DEVICE float pointwise_gradient(const Pointwise &p, float y, float dy, u32 row, u32 column) {
     if (p.has_relu && y == 0.0f) return 0.0f;
+#pragma unroll 1
     for (u32 i = p.count; i-- > 0;) {
         const PointwiseStep &s = p.steps[i];
         if (s.kind == DROPOUT) dy = p.has_relu || is_kept(p, s, row, column) ? dy * s.scale : 0.0f;

@@ -25,6 +25,7 @@ enum Along { DEPTH_FIRST, EDGE_FIRST };
 // is beyond the operand is 0 and not used.
 template <class T, Along ALONG, u32 LENGTH, class Operand>
 DEVICE void bring(float (&to)[T::DEPTH][LENGTH + 1], u32 edge, u32 edges, u32 depth, u32 depths, Operand operand) {
+#pragma unroll 2
     for (u32 i = threadIdx.x; i < LENGTH * T::DEPTH; i += T::THREADS) {
         u32 e = ALONG == DEPTH_FIRST ? i / T::DEPTH : i % LENGTH;
         u32 d = ALONG == DEPTH_FIRST ? i % T::DEPTH : i / LENGTH;
@@ -65,9 +66,10 @@ DEVICE void product(u32 rows, u32 columns, u32 depth, A a, B b, Begin begin, End
             }
         };
         if (from + T::DEPTH <= depth) {
-#pragma unroll
+#pragma unroll 8
             for (u32 d = 0; d < T::DEPTH; d++) add(d);
         } else {
+#pragma unroll 1
             for (u32 d = 0; d < depth - from; d++) add(d);
         }
     }

@@ -47,6 +47,9 @@ struct Update {
     float settings[4];
 };
 
+// 0 in the place of a subnormal number and of -0: what an update writes is never either. NaN stays.
+DEVICE float flushed(float x) { return fabsf(x) < 1.17549435e-38f ? 0.0f : x; }
+
 // Gradient descent: momentum and weight decay.
 struct Sgd {
     float rate, momentum, decay;
@@ -55,14 +58,14 @@ struct Sgd {
 
 struct PlainSgd : Sgd {
     using Sgd::Sgd;
-    DEVICE void operator()(float &p, float g, float *, float *) const { p -= rate * (g + decay * p); }
+    DEVICE void operator()(float &p, float g, float *, float *) const { p = flushed(p - rate * (g + decay * p)); }
 };
 
 struct HeavyBall : Sgd {
     using Sgd::Sgd;
     DEVICE void operator()(float &p, float g, float *velocity, float *) const {
-        *velocity = momentum * *velocity + (g + decay * p);
-        p -= rate * *velocity;
+        *velocity = flushed(momentum * *velocity + (g + decay * p));
+        p = flushed(p - rate * *velocity);
     }
 };
 
@@ -70,8 +73,8 @@ struct LookAhead : Sgd {
     using Sgd::Sgd;
     DEVICE void operator()(float &p, float g, float *velocity, float *) const {
         g = g + decay * p;
-        *velocity = momentum * *velocity + g;
-        p -= rate * (g + momentum * *velocity);
+        *velocity = flushed(momentum * *velocity + g);
+        p = flushed(p - rate * (g + momentum * *velocity));
     }
 };
 
@@ -88,9 +91,9 @@ struct Adam {
     }
     DEVICE void operator()(float &p, float g, float *mean, float *square) const {
         g = g + added * p;
-        *mean = beta1 * *mean + (1.0f - beta1) * g;
-        *square = beta2 * *square + (1.0f - beta2) * g * g;
-        p = p * pull - step * *mean / (sqrtf(*square) * root + epsilon);
+        *mean = flushed(beta1 * *mean + (1.0f - beta1) * g);
+        *square = flushed(beta2 * *square + (1.0f - beta2) * g * g);
+        p = flushed(p * pull - step * *mean / (sqrtf(*square) * root + epsilon));
     }
 };
 
@@ -102,21 +105,23 @@ struct RmsProp {
     // The gradient over the root of its square's average.
     DEVICE float direction(float p, float g, float *square) const {
         g = g + decay * p;
-        *square = alpha * *square + (1.0f - alpha) * g * g;
+        *square = flushed(alpha * *square + (1.0f - alpha) * g * g);
         return g / (sqrtf(*square) + epsilon);
     }
 };
 
 struct PlainRmsProp : RmsProp {
     using RmsProp::RmsProp;
-    DEVICE void operator()(float &p, float g, float *square, float *) const { p -= rate * direction(p, g, square); }
+    DEVICE void operator()(float &p, float g, float *square, float *) const {
+        p = flushed(p - rate * direction(p, g, square));
+    }
 };
 
 struct HeavyRmsProp : RmsProp {
     using RmsProp::RmsProp;
     DEVICE void operator()(float &p, float g, float *square, float *velocity) const {
-        *velocity = momentum * *velocity + direction(p, g, square);
-        p -= rate * *velocity;
+        *velocity = flushed(momentum * *velocity + direction(p, g, square));
+        p = flushed(p - rate * *velocity);
     }
 };
 
@@ -129,8 +134,8 @@ struct Lion {
         const float direction = beta1 * *mean + (1.0f - beta1) * g;
         // 0 stays 0, and NaN stays NaN, so that a diverged run shows.
         const float sign = direction > 0.0f ? 1.0f : direction < 0.0f ? -1.0f : direction;
-        p = p * pull - rate * sign;
-        *mean = beta2 * *mean + (1.0f - beta2) * g;
+        p = flushed(p * pull - rate * sign);
+        *mean = flushed(beta2 * *mean + (1.0f - beta2) * g);
     }
 };
 
@@ -163,6 +168,6 @@ struct Blend {
 
 KERNEL(blend, 256, Blend) {
     for (u64 i = a.begin + thread_of_grid(); i < a.end; i += threads_of_grid()) {
-        a.values[i] = a.values[i] * (1.0f - a.share) + sum_lanes(a.lanes, i) * a.share;
+        a.values[i] = flushed(a.values[i] * (1.0f - a.share) + sum_lanes(a.lanes, i) * a.share);
     }
 }

@@ -15,7 +15,7 @@ pub enum CudaError {
     Static,
     /// There is no driver.
     #[error(
-        "there is no NVIDIA driver: {looked} cannot be loaded ({source}). Install a driver of version 525 or newer; in a \
+        "there is no NVIDIA driver: {looked} cannot be loaded. Install a driver of version 525 or newer; in a \
          container, start it with the GPU (docker: --gpus all); LOCKSTEP_CUDA names the library if it lies elsewhere"
     )]
     NoDriver {

@@ -12,6 +12,7 @@
 
 #define __device__
 #define __forceinline__ inline __attribute__((always_inline))
+#define __noinline__ __attribute__((noinline))
 #define __align__(bytes) alignas(bytes)
 #define __shared__ static thread_local
 #define EXPORTED __attribute__((visibility("default")))

@@ -15,13 +15,17 @@ pub(crate) struct Case {
     pub(crate) input: Dims,
     pub(crate) optimizer: Optimizer,
     pub(crate) seed: u64,
-    pub(crate) lanes: usize,
+    /// All lanes of the run, and those that are computed here.
+    all_lanes: usize,
+    own_lanes: Range<usize>,
     pub(crate) batch: usize,
     /// Samples of an epoch; the data set has more.
     pub(crate) samples: usize,
     pub(crate) epochs: usize,
     /// Steps of the run that were done before.
     pub(crate) begin: u64,
+    /// The state vector that training begins with.
+    pub(crate) values: Vec<f32>,
     pub(crate) inputs: Vec<f32>,
     pub(crate) classes: Vec<u32>,
 }
@@ -41,7 +45,8 @@ impl Case {
             rates: LayerRates::default(),
             optimizer: sgd(0.9, false),
             seed,
-            lanes: 1,
+            all_lanes: 1,
+            own_lanes: 0..1,
             batch: samples,
             epochs: 1,
             begin: 0,
@@ -49,12 +54,15 @@ impl Case {
                 .map(|_| 2.0 * numbers.unit_f32() - 1.0)
                 .collect(),
             classes: Vec::new(),
+            values: Vec::new(),
             name,
             layers,
             input,
             samples,
         };
-        let outputs = case.model(1).outputs() as u32;
+        let model = case.model(1);
+        let outputs = model.outputs() as u32;
+        case.values = model.initial_state(case.seed);
         case.classes = (0..all).map(|_| numbers.below(outputs)).collect();
         case
     }
@@ -62,7 +70,8 @@ impl Case {
     fn in_batches(self, batch: usize, lanes: usize) -> Self {
         Self {
             batch,
-            lanes,
+            all_lanes: lanes,
+            own_lanes: 0..lanes,
             ..self
         }
     }
@@ -74,12 +83,22 @@ impl Case {
         model.expect("a network that can be built")
     }
 
+    /// How many lanes are computed here.
+    pub(crate) fn lanes(&self) -> usize {
+        self.own_lanes.len()
+    }
+
     pub(crate) fn steps(&self) -> usize {
         self.samples.div_ceil(self.batch)
     }
 
     pub(crate) fn scored_rows(&self) -> usize {
         self.samples.min(5)
+    }
+
+    /// The inputs of those rows.
+    pub(crate) fn scored(&self) -> &[f32] {
+        &self.inputs[..self.scored_rows() * self.input.len()]
     }
 
     /// The number of a step.
@@ -114,11 +133,12 @@ impl Case {
         }
     }
 
-    /// The lanes of a batch of some samples: those that have rows, added in the lanes' tree.
+    /// The lanes of a batch of some samples: those of here that have rows, added in the lanes' tree.
     fn lanes_of(&self, samples: usize) -> WorkerBatch {
-        let begin = |lane: usize| lane * samples / self.lanes;
-        let rows = |lane: usize| begin(lane + 1) - begin(lane);
-        let lanes = (0..self.lanes).filter(|&lane| rows(lane) > 0);
+        let begin = |lane: usize| lane * samples / self.all_lanes;
+        let (own, first) = (self.own_lanes.clone(), begin(self.own_lanes.start));
+        let rows = |lane: usize| begin(own.start + lane + 1) - begin(own.start + lane);
+        let lanes = (0..own.len()).filter(|&lane| rows(lane) > 0);
         let lanes: Vec<LaneRows> = lanes
             .map(|lane| LaneRows {
                 lane,
@@ -127,10 +147,10 @@ impl Case {
             .collect();
         let mut adds = Vec::new();
         let place = |lane: usize| lanes.iter().position(|own| own.lane == lane);
-        let sum = tree(0..self.lanes, &place, &mut adds);
+        let sum = tree(0..own.len(), &place, &mut adds);
         WorkerBatch {
             samples,
-            first: 0,
+            first,
             adds,
             partials: vec![sum.expect("a lane with rows")],
             lanes,
@@ -206,8 +226,10 @@ pub(crate) fn cases() -> Vec<Case> {
     let mut all = fashion_mnist();
     all.extend(small_networks());
     all.extend(special_numbers());
+    all.extend(small_numbers());
+    all.push(one_of_a_gang());
     all.push(rates());
-    all.push(many_rows());
+    all.extend(large_tiles());
     all
 }
 
@@ -266,7 +288,7 @@ fn small_networks() -> Vec<Case> {
     all
 }
 
-/// Inputs that are not normal numbers.
+/// Inputs and values that are not normal numbers.
 fn special_numbers() -> Vec<Case> {
     let case = |name: &str, special: &[f32]| {
         let layers = NamedLayer::stack([linear(9), LayerSpec::Relu, dropout(0.5), linear(5)]);
@@ -290,6 +312,45 @@ fn special_numbers() -> Vec<Case> {
     ]
 }
 
+/// Values so small that what becomes of them, or of their squares, is not normal any more, for every optimizer; and zeros
+/// of both signs. After the first step they are larger, so every step is looked at.
+fn small_numbers() -> Vec<Case> {
+    let mut all = Vec::new();
+    for (optimizer, scale) in optimizers()
+        .into_iter()
+        .flat_map(|optimizer| [(optimizer, 3e-38), (optimizer, 3e-18)])
+    {
+        let layers = NamedLayer::stack([linear(4), linear(3)]);
+        let name = format!("values of {scale:e} and {optimizer:?}");
+        let case = Case::new(name, layers, Dims::vector(6), 9);
+        all.push(Case {
+            optimizer,
+            values: case.values.iter().map(|x| scale * x).collect(),
+            epochs: 2,
+            ..case
+        });
+    }
+    let layers = NamedLayer::stack([linear(9)]);
+    let zeros = Case::new("zeros of both signs", layers, Dims::vector(2), 9);
+    let signs = |numbers: &[f32]| numbers.iter().map(|x| 0.0 * x).collect();
+    all.push(Case {
+        inputs: signs(&zeros.inputs),
+        values: signs(&zeros.values),
+        ..zeros
+    });
+    all
+}
+
+/// The lanes of a worker whose rows do not begin with the batch.
+fn one_of_a_gang() -> Case {
+    let layers = zoo::mlp(&[8], 0.2, false, 3);
+    let case = Case::new("a worker of a gang", layers, Dims::vector(6), 21).in_batches(8, 6);
+    Case {
+        own_lanes: 2..4,
+        ..case
+    }
+}
+
 /// Layers that learn slower than others, or not at all.
 fn rates() -> Case {
     let layers = NamedLayer::stack([
@@ -308,8 +369,19 @@ fn rates() -> Case {
     }
 }
 
-/// More rows and columns than small tiles are for.
-fn many_rows() -> Case {
-    let layers = NamedLayer::stack([linear(570), LayerSpec::Relu, linear(530), linear(7)]);
-    Case::new("large tiles", layers, Dims::vector(65), 523).in_batches(515, 1)
+/// More rows and columns than small tiles are for: many rows, and many weights.
+fn large_tiles() -> Vec<Case> {
+    let case = |name, hidden: &[usize], rows| {
+        let case = Case::new(
+            name,
+            zoo::mlp(hidden, 0.3, false, 7),
+            Dims::vector(5),
+            rows + 2,
+        );
+        case.in_batches(rows, 1)
+    };
+    vec![
+        case("many rows", &[570], 515),
+        case("many weights", &[570, 530], 3),
+    ]
 }

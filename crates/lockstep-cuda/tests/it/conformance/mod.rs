@@ -33,7 +33,13 @@ pub(crate) struct Outcome {
 
 fn train(gpu: &Gpu, case: &Case) {
     let mut processor = Processor::new(case);
-    let mut device = device(gpu, case, processor.values());
+    let mut device = device(gpu, case);
+    let scores = score(&mut device, case);
+    same(
+        &format!("{}: scores", case.name),
+        &scores,
+        processor.score(case),
+    );
     for epoch in 0..case.epochs {
         let expected = processor.epoch(case, epoch);
         let found = run(&mut device, case, epoch);
@@ -42,19 +48,19 @@ fn train(gpu: &Gpu, case: &Case) {
 }
 
 /// The same network on the device.
-fn device(gpu: &Gpu, case: &Case, values: &[f32]) -> Training {
+fn device(gpu: &Gpu, case: &Case) -> Training {
     let setup = Setup {
         model: ModelDescription::of(&case.model(1)),
         optimizer: case.optimizer,
         seed: case.seed,
-        lanes: case.lanes,
+        lanes: case.lanes(),
         batches: [case.full(), case.last()],
         samples: case.samples,
         scored_rows: case.scored_rows(),
     };
     let set = DataSet::new(gpu, &case.inputs, case.input.len(), &case.classes);
     let set = set.expect("memory for the data");
-    Training::new(gpu, setup, set, values).expect("a network that there are kernels for")
+    Training::new(gpu, setup, set, &case.values).expect("a network that there are kernels for")
 }
 
 /// An epoch on the device, which is handed over in two parts: as if it had been interrupted.
@@ -62,10 +68,11 @@ fn run(training: &mut Training, case: &Case, epoch: usize) -> Outcome {
     let steps = case.steps();
     let order = case.order(epoch);
     let updates: Vec<_> = (0..steps).map(|i| case.update(epoch, i)).collect();
-    let mut sums = vec![LossSum::default(); case.lanes];
-    let mut windows = vec![LossSum::default(); case.lanes];
+    let mut sums = vec![LossSum::default(); case.lanes()];
+    let mut windows = vec![LossSum::default(); case.lanes()];
     let mut diverged: Option<u64> = None;
-    for part in [0..steps / 2, steps / 2..steps] {
+    let middle = steps.div_ceil(2);
+    for part in [0..middle, middle..steps] {
         let epoch = Epoch {
             step: case.step(epoch, part.start),
             in_epoch: part.start,
@@ -99,15 +106,19 @@ fn run(training: &mut Training, case: &Case, epoch: usize) -> Outcome {
         numbers
     });
     let planes = planes.collect();
-    let scored = &case.inputs[..case.scored_rows() * case.input.len()];
-    let scores = training.scores(scored).expect("scores").to_vec();
     Outcome {
         values,
         planes,
         sums,
         diverged,
-        scores,
+        scores: score(training, case),
     }
+}
+
+/// What the network says of some samples.
+fn score(training: &mut Training, case: &Case) -> Vec<f32> {
+    let scores = training.scores(case.scored());
+    scores.expect("scores").to_vec()
 }
 
 /// Fails unless both are the same to the bit.

@@ -3,39 +3,32 @@
 use super::Outcome;
 use super::cases::Case;
 use lockstep_cuda::WorkerBatch;
-use lockstep_nn::{
-    Batch, Collect, DeviceState, HostState, LossSum, Model, Network, Step, Targets, Update, add,
-};
+use lockstep_nn::{Batch, Collect, LossSum, Model, StateVector, Step, Targets, Update, add};
 
 /// A network on the processor.
 pub(crate) struct Processor {
     model: Model,
-    state: HostState,
+    state: StateVector,
 }
 
 impl Processor {
     pub(crate) fn new(case: &Case) -> Self {
         let model = case.model(case.batch.max(case.scored_rows()));
-        let values = model.initial_state(case.seed);
-        let state = model.load_state(&values, case.optimizer.planes());
+        let state = StateVector::new(model.layout(), &case.values, case.optimizer.planes());
         Self { model, state }
-    }
-
-    pub(crate) fn values(&self) -> &[f32] {
-        self.state.values()
     }
 
     /// Trains an epoch.
     pub(crate) fn epoch(&mut self, case: &Case, epoch: usize) -> Outcome {
         let order = case.order(epoch);
-        let mut sums = vec![LossSum::default(); case.lanes];
+        let mut sums = vec![LossSum::default(); case.lanes()];
         let mut diverged = None;
         for in_epoch in 0..case.steps() {
             let batch = match in_epoch + 1 == case.steps() {
                 true => case.last(),
                 false => case.full(),
             };
-            let samples = &order[in_epoch * case.batch..][..batch.samples];
+            let samples = &order[in_epoch * case.batch + batch.first..][..batch.rows()];
             let number = case.step(epoch, in_epoch);
             let update = case.update(epoch, in_epoch);
             let losses = self.step(case, &batch, samples, number, update);
@@ -46,9 +39,8 @@ impl Processor {
                 }
             }
         }
-        let scored = &case.inputs[..case.scored_rows() * case.input.len()];
-        let scores = self.model.scores(self.state.values(), scored).to_vec();
-        let [values, first, second] = self.state.read_all();
+        let scores = self.score(case).to_vec();
+        let [values, first, second] = self.state.vectors();
         let planes = [first, second].into_iter().take(case.optimizer.planes());
         Outcome {
             values: values.to_vec(),
@@ -57,6 +49,11 @@ impl Processor {
             diverged,
             scores,
         }
+    }
+
+    /// What the network says of some samples.
+    pub(crate) fn score(&mut self, case: &Case) -> &[f32] {
+        self.model.scores(self.state.values(), case.scored())
     }
 
     /// One step; what each lane of the batch came to.
