@@ -16,8 +16,9 @@ struct Pointwise {
     // In this order, on the way there.
     PointwiseStep steps[4];
     u32 count;
-    // Whether one of them is a ReLU.
+    // Whether one of them is a ReLU, and whether one is a dropout.
     u32 has_relu;
+    u32 has_dropout;
     // Numbers of a row.
     u32 features;
     // Which sample each row is: draws belong to a sample, not to a place.
@@ -60,3 +61,24 @@ DEVICE float pointwise_gradient(const Pointwise &p, float y, float dy, u32 row, 
     }
     return dy;
 }
+
+// The same of number i of an activation, for kernels that have many numbers at a time: a variant of them for what draws
+// nothing, which is short and so can be written out several times, and one for what does.
+template <bool DRAWS>
+DEVICE float pointwise_at(const Pointwise &p, float y, u64 i) {
+    if (DRAWS) return p.count == 0 ? y : pointwise(p, y, i / p.features, i % p.features);
+    return p.has_relu && y < 0.0f ? 0.0f : y;
+}
+
+template <bool DRAWS>
+DEVICE float pointwise_gradient_at(const Pointwise &p, float y, float dy, u64 i) {
+    if (DRAWS) return p.count == 0 ? dy : pointwise_gradient(p, y, dy, i / p.features, i % p.features);
+    return p.has_relu && y == 0.0f ? 0.0f : dy;
+}
+
+// Calls the variant of a function that a kernel needs: four numbers at a time if the width of what it has is a multiple of
+// that, and one that draws if it must.
+#define VARIANTS(function, a, width, pointwise)          \
+    if ((pointwise).has_dropout) function<1, true>(a);   \
+    else if ((width) % 4 == 0) function<4, false>(a);    \
+    else function<1, false>(a)

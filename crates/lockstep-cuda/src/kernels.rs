@@ -38,14 +38,24 @@ macro_rules! kernel_files {
 }
 
 kernel_files! {
+    /// Activations that look at one number.
+    ACTIVATION = "activation",
     /// The rows of a batch, and the sums of its losses.
     BATCH = "batch",
+    /// Batch-norm.
+    BATCH_NORM = "batch_norm",
     /// Dense layers.
     DENSE = "dense",
+    /// Embeddings.
+    EMBEDDING = "embedding",
+    /// Group-norm and layer-norm.
+    GROUP_NORM = "group_norm",
     /// Losses.
     LOSS = "loss",
     /// What changes an activation where it lies.
     POINTWISE = "pointwise",
+    /// Matrices that are turned.
+    TRANSPOSE = "transpose",
     /// Sums over lanes, and optimizers.
     UPDATE = "update",
 }
@@ -53,7 +63,10 @@ kernel_files! {
 /// What the files include: names and texts.
 #[cfg(feature = "emulated")]
 pub static HEADERS: &[(&str, &str)] = &[
+    ("chains.cuh", include_str!("../kernels/chains.cuh")),
+    ("lanes.cuh", include_str!("../kernels/lanes.cuh")),
     ("lockstep.cuh", include_str!("../kernels/lockstep.cuh")),
+    ("numbers.cuh", include_str!("../kernels/numbers.cuh")),
     ("pointwise.cuh", include_str!("../kernels/pointwise.cuh")),
     ("product.cuh", include_str!("../kernels/product.cuh")),
 ];

@@ -55,6 +55,9 @@ impl Launch {
     }
 }
 
+/// Blocks that a grid may have in its second and third direction.
+pub(crate) const MOST_UPRIGHT: usize = 65_535;
+
 /// Blocks of a kernel over many numbers: some for each of the multiprocessors that the largest GPUs have.
 const MOST_BLOCKS: usize = 1024;
 

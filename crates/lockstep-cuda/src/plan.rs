@@ -4,8 +4,8 @@ use crate::error::CudaError;
 use crate::launch::Launch;
 use crate::memory::DeviceSlice;
 use crate::network::{
-    BatchMemory, Chain, LaneTables, LossKernel, OptimizerKernel, Pass, PassKind, PassMemory,
-    Planner, ResidentMemory, UpdateMemory,
+    BatchMemory, Chain, Constant, LaneTables, LossKernel, OptimizerKernel, Pass, PassKind,
+    PassMemory, Planner, ResidentMemory, UpdateMemory,
 };
 use crate::setup::{Setup, WorkerBatch};
 use lockstep_nn::DROPOUT_DOMAIN;
@@ -22,6 +22,8 @@ pub(crate) struct Plan {
     pub(crate) update: UpdateMemory,
     /// Of a full batch, and of the last one.
     pub(crate) tables: [BatchTables; 2],
+    /// What is written once.
+    pub(crate) constants: Vec<Constant>,
     bytes: [usize; 2],
 }
 
@@ -36,7 +38,7 @@ pub(crate) struct BatchTables {
 impl BatchTables {
     fn new(planner: &mut Planner, batch: &WorkerBatch) -> Self {
         Self {
-            lanes: LaneTables::new(planner, batch.lanes.len()),
+            lanes: LaneTables::new(planner, batch.lanes.len(), batch.longest_lane()),
             adds: planner.keep(2 * batch.adds.len()),
         }
     }
@@ -63,17 +65,18 @@ impl Plan {
     pub(crate) fn new(setup: &Setup, addresses: [u64; 2]) -> Result<Self, CudaError> {
         setup.check()?;
         let model = &setup.model;
-        let mut planner = Planner::new(setup.most_rows(), addresses);
+        let lanes = setup.batches.iter().map(|batch| batch.lanes.len());
+        let lanes = lanes.max().unwrap_or(0);
+        let mut planner = Planner::new(setup.most_rows(), lanes, addresses);
         let numbers = model.layout.len();
         let stride = numbers.next_multiple_of(GRADIENT_ALIGNMENT);
         let widths = [model.inputs(), model.outputs()];
         let batch = BatchMemory::new(&mut planner, widths, setup.lanes, setup.samples);
         let planes = setup.optimizer.planes();
-        let lanes = setup.batches.iter().map(|batch| batch.lanes.len());
         let update = UpdateMemory {
             values: planner.keep(numbers),
             planes: [0, 1].map(|plane| planner.keep(if plane < planes { numbers } else { 0 })),
-            gradients: planner.keep(lanes.max().unwrap_or(0) * stride),
+            gradients: planner.keep(lanes * stride),
             stride,
             rates: planner.keep(setup.steps()),
             progress: batch.progress,
@@ -88,6 +91,7 @@ impl Plan {
             batch,
             update,
             tables,
+            constants: planner.take_constants(),
             bytes: planner.bytes(),
         })
     }
@@ -107,7 +111,9 @@ impl Plan {
             dropout_key: setup.seed ^ DROPOUT_DOMAIN,
         };
         let lanes = &self.tables[usize::from(last)].lanes;
-        Pass::new(kind, rows, lanes, memory, &setup.model.layout)
+        let samples = setup.batches[usize::from(last)].samples;
+        let layout = &setup.model.layout;
+        Pass::new(kind, (rows, samples), lanes, memory, layout)
     }
 
     /// The launches of a step on a full batch, or on the last one of an epoch.

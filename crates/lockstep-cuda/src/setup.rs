@@ -66,6 +66,12 @@ impl WorkerBatch {
         self.lanes.iter().map(|lane| lane.rows).sum()
     }
 
+    /// Rows of the lane that has most.
+    pub(crate) fn longest_lane(&self) -> usize {
+        let rows = self.lanes.iter().map(|lane| lane.rows);
+        rows.max().unwrap_or(0)
+    }
+
     fn check(&self, lanes: usize) -> Result<(), CudaError> {
         let places = self.lanes.len();
         let pairs = self.adds.iter().flat_map(|&(into, from)| [into, from]);

@@ -68,6 +68,9 @@ impl Training {
                 memory.write(&stream, slice, &numbers)?;
             }
         }
+        for constant in &plan.constants {
+            memory.write(&stream, constant.slice, &constant.numbers)?;
+        }
         memory.write(&stream, plan.update.values, values)?;
         for plane in plan.update.planes {
             memory.clear(&stream, plane)?;

@@ -49,7 +49,10 @@ pub use layers::{EmbeddingTable, Step};
 pub use layout::{CHUNK, LAYOUT_VERSION, Layout, NumberOrder, Role, Tensor};
 pub use loss::{Loss, LossSum, LossTargets, ShapedClasses, Targets, WeightedNumbers, sigmoid};
 pub use model::{Batch, Model};
-pub use operation::{BuiltLayer, ConvolutionMethod, Operation, OperationChain, TablePlace};
+pub use operation::{
+    BatchNormPlaces, BuiltLayer, ConvolutionMethod, GroupNormPlaces, Operation, OperationChain,
+    TablePlace,
+};
 pub use optimizer::{Optimizer, Update};
 pub use rates::{LayerRates, stands_for};
 pub use replica::{Collect, Replica};

@@ -30,39 +30,9 @@ pub enum Operation {
         bias: Option<Range<usize>>,
     },
     /// Every feature is brought to mean 0 and variance 1 over a lane's rows, then scaled and shifted.
-    BatchNorm {
-        /// Numbers that are normalised apart from each other: channels, innermost in a row.
-        features: usize,
-        /// Whether what is below 0 becomes 0.
-        relu: bool,
-        /// Whether the running statistics are used in training too, and none are observed.
-        frozen: bool,
-        /// Added to the variance.
-        epsilon: f32,
-        /// What each feature is multiplied by.
-        scale: Range<usize>,
-        /// What is then added to it.
-        shift: Range<usize>,
-        /// The running mean.
-        mean: Range<usize>,
-        /// The running variance.
-        variance: Range<usize>,
-    },
+    BatchNorm(BatchNormPlaces),
     /// Groups of channels are brought to mean 0 and variance 1, each row by itself, then scaled and shifted.
-    GroupNorm {
-        /// Channels, innermost in a row.
-        channels: usize,
-        /// How many groups they are parted into.
-        groups: usize,
-        /// Pixels that are normalised together. A row that has more of them is several rows.
-        pixels: usize,
-        /// Added to the variance.
-        epsilon: f64,
-        /// What each channel is multiplied by.
-        scale: Range<usize>,
-        /// What is then added to it.
-        shift: Range<usize>,
-    },
+    GroupNorm(GroupNormPlaces),
     /// The largest number of each window, channel by channel.
     MaxPool {
         /// The windows.
@@ -131,6 +101,44 @@ pub enum Operation {
         /// The other; if there is none, the input itself is added.
         shortcut: Option<OperationChain>,
     },
+}
+
+/// A batch-norm.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BatchNormPlaces {
+    /// Numbers that are normalised apart from each other: channels, innermost in a row.
+    pub features: usize,
+    /// Whether what is below 0 becomes 0.
+    pub relu: bool,
+    /// Whether the running statistics are used in training too, and none are observed.
+    pub frozen: bool,
+    /// Added to the variance.
+    pub epsilon: f32,
+    /// What each feature is multiplied by.
+    pub scale: Range<usize>,
+    /// What is then added to it.
+    pub shift: Range<usize>,
+    /// The running mean.
+    pub mean: Range<usize>,
+    /// The running variance.
+    pub variance: Range<usize>,
+}
+
+/// A group-norm or a layer-norm.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GroupNormPlaces {
+    /// Channels, innermost in a row.
+    pub channels: usize,
+    /// How many groups they are parted into.
+    pub groups: usize,
+    /// Pixels that are normalised together. A row that has more of them is several rows.
+    pub pixels: usize,
+    /// Added to the variance.
+    pub epsilon: f64,
+    /// What each channel is multiplied by.
+    pub scale: Range<usize>,
+    /// What is then added to it.
+    pub shift: Range<usize>,
 }
 
 /// A table of an embedding.
@@ -235,13 +243,10 @@ mod tests {
                     methods.push(*method);
                     ranges.extend([Some(weight.clone()), bias.clone()].into_iter().flatten());
                 }
-                Operation::BatchNorm {
-                    scale,
-                    shift,
-                    mean,
-                    variance,
-                    ..
-                } => ranges.extend([scale, shift, mean, variance].map(Range::clone)),
+                Operation::BatchNorm(norm) => {
+                    let own = [&norm.scale, &norm.shift, &norm.mean, &norm.variance];
+                    ranges.extend(own.map(Range::clone));
+                }
                 _ => {}
             }
         }

@@ -4,11 +4,17 @@
 //! way, which saves a launch and a visit of the memory. On the way back it belongs to the layer above, which makes the
 //! gradient by that activation.
 
+use super::activation::ActivationLayer;
+use super::batch_norm::BatchNormLayer;
 use super::copy::CopyLayer;
 use super::dense::DenseLayer;
+use super::embedding::EmbeddingLayer;
+use super::group_norm::GroupNormLayer;
 use super::pass::Pass;
 use super::planner::Planner;
 use super::pointwise::{MOST_STEPS, Pointwise, PointwiseStep};
+use super::residual::ResidualLayer;
+use super::transpose::TransposeLayer;
 use crate::error::CudaError;
 use crate::memory::DeviceSlice;
 use lockstep_nn::{Operation, OperationChain};
@@ -71,38 +77,52 @@ enum Part {
     Pointwise(PointwiseStep),
 }
 
-/// What an operation is, with its memory.
-fn part(operation: &Operation, _planner: &mut Planner) -> Result<Part, CudaError> {
-    let lacking = match operation {
-        Operation::Dense(dense) => return Ok(Part::Layer(Box::new(DenseLayer(dense.clone())))),
-        Operation::Copy => return Ok(Part::Layer(Box::new(CopyLayer))),
-        Operation::Relu => return Ok(Part::Pointwise(PointwiseStep::relu())),
+impl Part {
+    fn layer(layer: impl Layer + 'static) -> Self {
+        Self::Layer(Box::new(layer))
+    }
+}
+
+/// What an operation on rows of so many numbers is, with its memory.
+fn part(operation: &Operation, inputs: usize, planner: &mut Planner) -> Result<Part, CudaError> {
+    let lacking = |what: &str| {
+        Err(CudaError::Unsupported {
+            what: what.to_owned(),
+        })
+    };
+    Ok(match operation {
+        Operation::Dense(dense) => Part::layer(DenseLayer(dense.clone())),
+        Operation::Convolution { .. } => return lacking("a convolution"),
+        Operation::BatchNorm(norm) => {
+            Part::layer(BatchNormLayer::new(norm.clone(), inputs, planner))
+        }
+        Operation::GroupNorm(norm) => {
+            Part::layer(GroupNormLayer::new(norm.clone(), inputs, planner))
+        }
+        Operation::MaxPool { .. } | Operation::AvgPool { .. } | Operation::GlobalPool { .. } => {
+            return lacking("a pool");
+        }
+        Operation::Relu => Part::Pointwise(PointwiseStep::relu()),
+        &Operation::LeakyRelu { slope } => Part::layer(ActivationLayer::leaky_relu(slope)),
+        Operation::Gelu => Part::layer(ActivationLayer::GELU),
+        Operation::Silu => Part::layer(ActivationLayer::SILU),
+        Operation::Sigmoid => Part::layer(ActivationLayer::SIGMOID),
+        Operation::Tanh => Part::layer(ActivationLayer::TANH),
         &Operation::Dropout {
             threshold,
             scale,
             layer,
-        } => {
-            return Ok(Part::Pointwise(PointwiseStep::dropout(
-                threshold, scale, layer,
-            )));
+        } => Part::Pointwise(PointwiseStep::dropout(threshold, scale, layer)),
+        Operation::Embedding {
+            inputs,
+            outputs,
+            tables,
+        } => Part::layer(EmbeddingLayer::new([*inputs, *outputs], tables, planner)),
+        &Operation::Transpose { width, height } => Part::layer(TransposeLayer { width, height }),
+        Operation::Copy => Part::layer(CopyLayer),
+        Operation::Residual { body, shortcut } => {
+            Part::layer(ResidualLayer::new(body, shortcut.as_ref(), planner)?)
         }
-        Operation::Convolution { .. } => "a convolution",
-        Operation::BatchNorm { .. } => "batch-norm",
-        Operation::GroupNorm { .. } => "group-norm",
-        Operation::MaxPool { .. } | Operation::AvgPool { .. } | Operation::GlobalPool { .. } => {
-            "a pool"
-        }
-        Operation::LeakyRelu { .. }
-        | Operation::Gelu
-        | Operation::Silu
-        | Operation::Sigmoid
-        | Operation::Tanh => "an activation other than ReLU",
-        Operation::Embedding { .. } => "an embedding",
-        Operation::Transpose { .. } => "flattening an image of several channels",
-        Operation::Residual { .. } => "a residual layer",
-    };
-    Err(CudaError::Unsupported {
-        what: lacking.to_owned(),
     })
 }
 
@@ -138,7 +158,11 @@ impl Chain {
                     then: Vec::new(),
                     features: built.output.len(),
                 };
-                match planner.lend(|planner| part(&built.operation, planner))? {
+                let inputs = match i {
+                    0 => inputs,
+                    i => chain.layers[i - 1].output.len(),
+                };
+                match planner.lend(|planner| part(&built.operation, inputs, planner))? {
                     Part::Layer(layer) => stages.push(stage(layer)),
                     Part::Pointwise(step) => match stages.last_mut() {
                         Some(last) if last.then.len() < MOST_STEPS => last.then.push(step),

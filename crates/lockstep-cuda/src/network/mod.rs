@@ -8,20 +8,27 @@
 //! it is in. Gradients do: each lane has a vector of its own, as long as the state, and kernels that write to it have the
 //! lanes in the third direction of their grid.
 
+mod activation;
+mod batch_norm;
 mod chain;
 mod copy;
 mod dense;
+mod embedding;
+mod group_norm;
 mod loss;
 mod pass;
 mod planner;
 mod pointwise;
 mod product;
+mod residual;
 mod step;
+mod transpose;
 mod update;
+mod walk;
 
 pub(crate) use chain::Chain;
 pub(crate) use loss::LossKernel;
 pub(crate) use pass::{Pass, PassKind, PassMemory};
-pub(crate) use planner::Planner;
+pub(crate) use planner::{Constant, Planner};
 pub(crate) use step::{BatchMemory, LaneSum, LaneTables, Progress, ResidentMemory, RowSum};
 pub(crate) use update::{OptimizerKernel, StepRate, UpdateMemory};

@@ -38,6 +38,8 @@ pub(crate) struct PassMemory {
 pub(crate) struct Pass<'a> {
     pub(crate) kind: PassKind,
     pub(crate) rows: usize,
+    /// Samples of the batch, over all workers.
+    pub(crate) samples: usize,
     /// Which rows belong to which lane.
     pub(crate) lanes: &'a LaneTables,
     memory: PassMemory,
@@ -46,10 +48,10 @@ pub(crate) struct Pass<'a> {
 }
 
 impl<'a> Pass<'a> {
-    /// A pass over the rows of some lanes.
+    /// A pass over the rows of some lanes, of a batch of so many samples.
     pub(crate) fn new(
         kind: PassKind,
-        rows: usize,
+        (rows, samples): (usize, usize),
         lanes: &'a LaneTables,
         memory: PassMemory,
         layout: &'a Layout,
@@ -57,6 +59,7 @@ impl<'a> Pass<'a> {
         Self {
             kind,
             rows,
+            samples,
             lanes,
             memory,
             layout,
@@ -77,6 +80,16 @@ impl<'a> Pass<'a> {
     /// A tensor's numbers.
     pub(crate) fn values(&self, tensor: &Range<usize>) -> Pointer<f32> {
         self.memory.values.part(tensor.clone()).pointer()
+    }
+
+    /// The whole state vector, of a kernel that has many tensors.
+    pub(crate) fn all_values(&self) -> Pointer<f32> {
+        self.memory.values.pointer()
+    }
+
+    /// All of the gradient by the first lane.
+    pub(crate) fn all_gradients(&self) -> Pointer<f32> {
+        self.memory.gradients.pointer()
     }
 
     /// Its gradient by the first lane; those by the next lanes are [`Pass::stride`] numbers apart.

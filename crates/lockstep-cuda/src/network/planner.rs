@@ -2,19 +2,30 @@
 
 use crate::memory::{Arena, DeviceSlice, Plain};
 
+/// Numbers, and where they are to be.
+pub(crate) struct Constant {
+    pub(crate) slice: DeviceSlice<u64>,
+    pub(crate) numbers: Vec<u64>,
+}
+
 /// Parts memory into what is kept from one launch to a later one, and what is needed only while a layer computes.
 pub(crate) struct Planner {
     /// The most rows that a pass may have.
     pub(crate) rows: usize,
+    /// The most lanes that a pass may have; at least one.
+    pub(crate) lanes: usize,
+    constants: Vec<Constant>,
     kept: Arena,
     scratch: Arena,
 }
 
 impl Planner {
     /// Of the memory at two addresses.
-    pub(crate) fn new(rows: usize, [kept, scratch]: [u64; 2]) -> Self {
+    pub(crate) fn new(rows: usize, lanes: usize, [kept, scratch]: [u64; 2]) -> Self {
         Self {
             rows,
+            lanes: lanes.max(1),
+            constants: Vec::new(),
             kept: Arena::new(kept),
             scratch: Arena::new(scratch),
         }
@@ -23,6 +34,18 @@ impl Planner {
     /// Room that stays.
     pub(crate) fn keep<T: Plain>(&mut self, len: usize) -> DeviceSlice<T> {
         self.kept.take(len)
+    }
+
+    /// Numbers that are written once, before the first pass.
+    pub(crate) fn constant(&mut self, numbers: Vec<u64>) -> DeviceSlice<u64> {
+        let slice = self.keep(numbers.len());
+        self.constants.push(Constant { slice, numbers });
+        slice
+    }
+
+    /// All such numbers.
+    pub(crate) fn take_constants(&mut self) -> Vec<Constant> {
+        std::mem::take(&mut self.constants)
     }
 
     /// Room that stays until [`Planner::lend`] returns to whoever called it.

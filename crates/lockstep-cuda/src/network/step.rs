@@ -208,14 +208,17 @@ pub(crate) struct LaneTables {
     pub(crate) rows: DeviceSlice<u32>,
     /// Which of the worker's lanes each of them is.
     pub(crate) numbers: DeviceSlice<u32>,
+    /// Rows of the one that has most.
+    pub(crate) longest: usize,
 }
 
 impl LaneTables {
-    /// Room for so many lanes.
-    pub(crate) fn new(planner: &mut Planner, lanes: usize) -> Self {
+    /// Room for so many lanes, of which the longest has so many rows.
+    pub(crate) fn new(planner: &mut Planner, lanes: usize, longest: usize) -> Self {
         Self {
             rows: planner.keep(lanes + 1),
             numbers: planner.keep(lanes),
+            longest,
         }
     }
 

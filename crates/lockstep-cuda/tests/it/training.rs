@@ -4,7 +4,7 @@
 use crate::conformance::{Case, device, example, setup};
 use crate::emulated;
 use lockstep_cuda::{CudaError, DataSet, Epoch, Gpu, Setup, Training};
-use lockstep_nn::{EmbeddingTable, LayerSpec, LossSum, NamedLayer, Update, layers};
+use lockstep_nn::{LayerSpec, LossSum, NamedLayer, Update};
 use lockstep_testkit::allocations;
 
 fn gpu() -> Option<Gpu> {
@@ -171,13 +171,12 @@ fn what_does_not_fit_is_refused_with_what_would() {
 
 #[test]
 fn a_layer_without_kernels_is_refused_by_its_name() {
-    let tables = vec![EmbeddingTable { rows: 3, width: 2 }];
-    let embedding = LayerSpec::Embedding(layers::Embedding { tables });
+    let pool = LayerSpec::GlobalPool;
     let mut case = example();
-    case.layers.insert(0, NamedLayer::new("places", embedding));
+    case.layers.insert(0, NamedLayer::new("pool", pool));
     let found = setup(&case).memory_needed().unwrap_err().to_string();
     assert!(
-        found.starts_with("an embedding cannot be computed on a GPU yet"),
+        found.starts_with("a pool cannot be computed on a GPU yet"),
         "{found}"
     );
 }

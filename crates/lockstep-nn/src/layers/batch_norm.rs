@@ -18,7 +18,7 @@ use crate::dims::Dims;
 use crate::graph::{Attribute, Flow, LayerGraph};
 use crate::init::Initial;
 use crate::layout::{Layout, NumberOrder, Role};
-use crate::operation::Operation;
+use crate::operation::{BatchNormPlaces, Operation};
 use crate::replica::Replica;
 use crate::simd::for_each_isa;
 use crate::spec::LayerKind;
@@ -125,7 +125,7 @@ impl BatchNormLayer {
 
 impl Layer for BatchNormLayer {
     fn operation(&self) -> Operation {
-        Operation::BatchNorm {
+        Operation::BatchNorm(BatchNormPlaces {
             features: self.features,
             relu: self.relu,
             frozen: self.frozen,
@@ -134,7 +134,7 @@ impl Layer for BatchNormLayer {
             shift: self.shift.clone(),
             mean: self.running_mean.clone(),
             variance: self.running_variance.clone(),
-        }
+        })
     }
 
     fn scratch(&self, _rows: usize) -> usize {

@@ -16,8 +16,8 @@ pub(crate) struct Case {
     pub(crate) optimizer: Optimizer,
     pub(crate) seed: u64,
     /// All lanes of the run, and those that are computed here.
-    all_lanes: usize,
-    own_lanes: Range<usize>,
+    pub(super) all_lanes: usize,
+    pub(super) own_lanes: Range<usize>,
     pub(crate) batch: usize,
     /// Samples of an epoch; the data set has more.
     pub(crate) samples: usize,
@@ -35,7 +35,12 @@ const MORE_SAMPLES: usize = 7;
 
 impl Case {
     /// A case with data of its own, which hangs on the name.
-    fn new(name: impl Into<String>, layers: Vec<NamedLayer>, input: Dims, samples: usize) -> Self {
+    pub(super) fn new(
+        name: impl Into<String>,
+        layers: Vec<NamedLayer>,
+        input: Dims,
+        samples: usize,
+    ) -> Self {
         let name = name.into();
         let add = |seed: u64, byte| seed.wrapping_mul(31).wrapping_add(u64::from(byte));
         let seed = name.bytes().fold(7, add);
@@ -67,7 +72,11 @@ impl Case {
         case
     }
 
-    fn in_batches(self, batch: usize, lanes: usize) -> Self {
+    pub(super) fn with_rates(self, rates: LayerRates) -> Self {
+        Self { rates, ..self }
+    }
+
+    pub(super) fn in_batches(self, batch: usize, lanes: usize) -> Self {
         Self {
             batch,
             all_lanes: lanes,
@@ -213,11 +222,11 @@ fn optimizers() -> Vec<Optimizer> {
     ]
 }
 
-fn linear(out: usize) -> LayerSpec {
+pub(super) fn linear(out: usize) -> LayerSpec {
     LayerSpec::Linear(layers::Linear { out })
 }
 
-fn dropout(p: f64) -> LayerSpec {
+pub(super) fn dropout(p: f64) -> LayerSpec {
     LayerSpec::Dropout(layers::Dropout { p })
 }
 
@@ -236,6 +245,7 @@ pub(crate) fn cases() -> Vec<Case> {
     all.extend(workers_of_a_gang());
     all.push(rates());
     all.extend(large_tiles());
+    all.extend(super::layers::cases());
     all
 }
 
