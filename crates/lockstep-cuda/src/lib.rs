@@ -16,6 +16,7 @@ mod data_set;
 pub mod driver;
 mod epoch;
 mod error;
+mod forecast;
 mod gang;
 mod gpu;
 mod kernels;
@@ -33,6 +34,7 @@ pub use arguments::Arguments;
 pub use data_set::{DataSet, SampleTargets, Samples};
 pub use epoch::{Epoch, LaneReport};
 pub use error::CudaError;
+pub use forecast::MemoryNeeded;
 pub use gpu::Gpu;
 pub use kernels::KernelFile;
 #[cfg(feature = "emulated")]

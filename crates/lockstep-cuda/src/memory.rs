@@ -175,7 +175,7 @@ impl DeviceMemory {
     pub(crate) fn new(
         device: &Arc<dyn Device>,
         bytes: usize,
-        what: &'static str,
+        what: &str,
     ) -> Result<Self, CudaError> {
         Ok(Self {
             at: device.allocate(bytes, what)?,

@@ -1,6 +1,7 @@
 //! What lies where in a GPU's memory, and what is launched: all of it worked out from a setup, without a GPU.
 
 use crate::error::CudaError;
+use crate::forecast::MemoryNeeded;
 use crate::launch::Launch;
 use crate::memory::DeviceSlice;
 use crate::network::{
@@ -29,6 +30,7 @@ pub(crate) struct Plan {
     /// Of a full batch, and of the last one.
     pub(crate) tables: [BatchTables; 2],
     bytes: [usize; 2],
+    needs: MemoryNeeded,
 }
 
 /// What the device knows of the lanes of a batch.
@@ -73,39 +75,56 @@ impl Plan {
         let numbers = model.layout.len();
         let stride = numbers.next_multiple_of(GRADIENT_ALIGNMENT);
         let batch = BatchMemory::new(&mut planner, setup);
+        let slot_words = match setup.inputs {
+            InputPlace::Resident => 0,
+            InputPlace::Host => SlotLists::new(0, setup.slot_shape(), setup.batch_rows()).1,
+        };
+        let ring = planner.keep(SLOTS * slot_words);
+        let [batches, _] = planner.bytes();
         let planes = setup.planes();
         let lanes = setup.batches.iter().map(|batch| batch.lanes.len());
         let update = UpdateMemory {
             values: planner.keep(numbers),
             planes: [0, 1].map(|plane| planner.keep(if plane < planes { numbers } else { 0 })),
+            rates: planner.keep(setup.steps()),
             gradients: planner.keep(lanes.max().unwrap_or(0) * stride),
             stride,
-            rates: planner.keep(setup.steps()),
             progress: batch.progress,
         };
+        let loaded = planner.keep(numbers);
+        let [parameters, _] = planner.bytes();
+        let gradients = size_of::<f32>() * update.gradients.len();
         let [full, last] = &setup.batches;
         let tables = [full, last].map(|batch| BatchTables::new(&mut planner, batch));
         let chain = Chain::new(&model.operations, &mut planner)?;
-        let slot_words = match setup.inputs {
-            InputPlace::Resident => 0,
-            InputPlace::Host => SlotLists::new(0, setup.slot_shape(), setup.batch_rows()).1,
-        };
+        let bytes = planner.bytes();
         Ok(Self {
-            loaded: planner.keep(numbers),
-            ring: planner.keep(SLOTS * slot_words),
+            loaded,
+            ring,
+            needs: MemoryNeeded {
+                batches,
+                parameters: parameters - batches - gradients,
+                gradients,
+                activations: bytes[0] + bytes[1] - parameters,
+            },
             chain,
             loss: LossKernel::new(model.loss)?,
             optimizer: OptimizerKernel::new(setup.optimizer),
             batch,
             update,
             tables,
-            bytes: planner.bytes(),
+            bytes,
         })
     }
 
     /// Bytes that are kept, and bytes that are needed beside them.
     pub(crate) fn bytes(&self) -> [usize; 2] {
         self.bytes
+    }
+
+    /// What the memory is for.
+    pub(crate) fn needs(&self) -> MemoryNeeded {
+        self.needs
     }
 
     fn pass<'a>(

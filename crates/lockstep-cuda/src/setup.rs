@@ -1,6 +1,7 @@
 //! What is trained, and which part of it: all that a [`Training`](crate::Training) is made with.
 
 use crate::error::CudaError;
+use crate::forecast::MemoryNeeded;
 use crate::plan::Plan;
 use crate::ring::SlotShape;
 use crate::rows::{RowShape, TargetShape};
@@ -204,12 +205,12 @@ impl Setup {
         }
     }
 
-    /// Bytes of a GPU's memory that training needs, beside the data set. No GPU is needed to say so.
+    /// What training needs of a GPU's memory, beside the data set. No GPU is needed to say so.
     ///
     /// # Errors
     /// When there is no kernel for something in the network, or the parts do not fit.
-    pub fn memory_needed(&self) -> Result<usize, CudaError> {
-        Ok(Plan::new(self, [0; 2])?.bytes().iter().sum())
+    pub fn memory_needed(&self) -> Result<MemoryNeeded, CudaError> {
+        Ok(Plan::new(self, [0; 2])?.needs())
     }
 
     pub(crate) fn check(&self) -> Result<(), CudaError> {

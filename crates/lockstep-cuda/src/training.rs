@@ -85,8 +85,10 @@ impl Training {
         check_set(&setup, set.as_ref())?;
         check("the state vector", beginning.values.len(), layout.len())?;
         let device = &gpu.device;
-        let [kept, scratch] = Plan::new(&setup, [0; 2])?.bytes();
-        let memory = DeviceMemory::new(device, kept + scratch, "training")?;
+        let forecast = Plan::new(&setup, [0; 2])?;
+        let [kept, scratch] = forecast.bytes();
+        let what = format!("training ({})", forecast.needs());
+        let memory = DeviceMemory::new(device, kept + scratch, &what)?;
         let at = memory.address();
         let plan = Plan::new(&setup, [at, at + kept as u64])?;
         let stream = Stream::new(device)?;

@@ -89,7 +89,7 @@ fn as_much_memory_is_taken_as_was_forecast() {
         before - between,
         DataSet::bytes(set.samples(), set.shape()) as u64
     );
-    let forecast = setup(&case).memory_needed().unwrap() as u64;
+    let forecast = setup(&case).memory_needed().unwrap().total() as u64;
     let training = Training::new(&gpu, setup(&case), Some(set), beginning(&case.values)).unwrap();
     assert_eq!(between - gpu.free_memory().unwrap(), forecast);
     drop(training);
@@ -120,6 +120,24 @@ fn what_was_read_goes_on_elsewhere_with_the_same_bits() {
             .collect::<Vec<_>>()
     };
     assert_eq!(bits(&first), bits(&second));
+}
+
+#[test]
+fn workers_that_share_a_gpu_do_not_disturb_each_other() {
+    let Some(gpu) = gpu() else { return };
+    let case = example();
+    let result = || {
+        let mut training = device(&gpu, &case);
+        train(&mut training, &case, 0);
+        values(&training, &case)
+    };
+    let alone = result();
+    let both = std::thread::scope(|scope| {
+        [(); 2]
+            .map(|()| scope.spawn(result))
+            .map(|worker| worker.join().unwrap())
+    });
+    assert!(both.iter().all(|values| *values == alone));
 }
 
 #[test]
@@ -161,7 +179,7 @@ fn what_does_not_fit_is_refused_with_what_would() {
     wide.scored_rows = 1 << 30;
     let found = refused(wide, data(&gpu, &case), &case.values);
     assert!(
-        found.contains("has too little free memory for training"),
+        found.contains("has too little free memory for training (activations 115964.1 MB"),
         "{found}"
     );
 
