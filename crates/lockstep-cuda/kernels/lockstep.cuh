@@ -24,6 +24,11 @@ typedef unsigned long long u64;
 DEVICE u64 thread_of_grid() { return (u64)blockIdx.x * blockDim.x + threadIdx.x; }
 DEVICE u64 threads_of_grid() { return (u64)gridDim.x * blockDim.x; }
 
+// Four numbers of 4 bytes, which are brought and written as one. They begin at a multiple of 16 bytes.
+struct __align__(16) Four {
+    u32 words[4];
+};
+
 // The columns of a panel of a dense layer's weights.
 constexpr u32 PANEL = 32;
 
@@ -37,14 +42,21 @@ struct Progress {
 
 // The numbers below are the same to the bit as those of lockstep-base's `math` and `random`.
 
+// r / b for a small whole b, with the bits of the division: an estimate, and what it leaves over divided in the same way.
+// Numbers so small that this would be wrong make no difference where they are added to 1.
+DEVICE double quotient(double r, double b) {
+    const double reciprocal = 1.0 / b, estimate = r * reciprocal;
+    return fma(fma(-estimate, b, r), reciprocal, estimate);
+}
+
 // e to the power x.
-DEVICE double own_exp(double x) {
+DEVICE_CALLED double own_exp(double x) {
     double within = x < -708.0 ? -708.0 : x > 709.0 ? 709.0 : x;
     double n = round(within / 0.693147180559945309417232121458);
     double r = (within - n * 0.6931471803691238) - n * 1.9082149292705877e-10;
     double sum = 1.0;
 #pragma unroll
-    for (int divisor = 13; divisor >= 1; divisor--) sum = 1.0 + r / (double)divisor * sum;
+    for (int divisor = 13; divisor >= 1; divisor--) sum = 1.0 + quotient(r, (double)divisor) * sum;
     u64 exponent = (u64)__double_as_longlong(n + (6755399441055744.0 + 1023.0)) << 52;
     double found = __longlong_as_double((long long)exponent) * sum;
     if (x > 709.0) found = __longlong_as_double(0x7ff0000000000000ll);
@@ -52,7 +64,7 @@ DEVICE double own_exp(double x) {
 }
 
 // The natural logarithm of a positive, finite, normal x; a NaN stays.
-DEVICE double own_ln(double x) {
+DEVICE_CALLED double own_ln(double x) {
     if (x != x) return x;
     u64 bits = (u64)__double_as_longlong(x);
     long long exponent = (long long)(bits >> 52) - 1023;

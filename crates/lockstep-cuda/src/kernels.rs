@@ -69,6 +69,8 @@ pub static HEADERS: &[(&str, &str)] = &[
     ("numbers.cuh", include_str!("../kernels/numbers.cuh")),
     ("pointwise.cuh", include_str!("../kernels/pointwise.cuh")),
     ("product.cuh", include_str!("../kernels/product.cuh")),
+    ("targets.cuh", include_str!("../kernels/targets.cuh")),
+    ("warps.cuh", include_str!("../kernels/warps.cuh")),
 ];
 
 /// A kernel that takes arguments of this type.

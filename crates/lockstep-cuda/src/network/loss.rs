@@ -2,72 +2,72 @@
 
 use super::pass::Pass;
 use super::step::BatchMemory;
+use super::targets::TargetRows;
 use crate::arguments::{Pointer, arguments};
-use crate::error::CudaError;
 use crate::kernels::{Kernel, LOSS};
 use crate::launch::Launch;
+use crate::rows::TargetShape;
 use lockstep_nn::Loss;
 
 arguments! {
-    struct CrossEntropy {
+    struct LossRows {
         scores: Pointer<f32>,
         gradient: Pointer<f32>,
-        classes: Pointer<u32>,
+        targets: TargetRows,
         losses: Pointer<f64>,
         correct: Pointer<u32>,
         rows: u32,
         outputs: u32,
         scale: f64,
+        setting: f64,
     }
 }
 
-const CROSS_ENTROPY: Kernel<CrossEntropy> = Kernel::new(&LOSS, "cross_entropy", 128);
-
-/// Rows that a block of the kernel has: one a warp.
+/// Threads of a block, and rows that it has: one a warp.
+const THREADS: u32 = 128;
 const ROWS_OF_BLOCK: usize = 128 / 32;
 
-/// A loss that there is a kernel for.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum LossKernel {
-    CrossEntropy,
+/// The kernel of a loss, and what the loss hangs on.
+pub(crate) struct LossKernel {
+    kernel: Kernel<LossRows>,
+    setting: f64,
 }
 
 impl LossKernel {
-    /// The kernel of a loss.
-    ///
-    /// # Errors
-    /// When there is none.
-    pub(crate) fn new(loss: Loss) -> Result<Self, CudaError> {
-        match loss {
-            Loss::CrossEntropy => Ok(Self::CrossEntropy),
-            Loss::SquaredError
-            | Loss::BinaryCrossEntropy
-            | Loss::AbsoluteError
-            | Loss::Huber { .. }
-            | Loss::Quantile { .. }
-            | Loss::Focal { .. } => Err(CudaError::Unsupported {
-                what: format!("the loss {loss:?}"),
-            }),
+    /// Of targets that count in this shape.
+    pub(crate) fn new(loss: Loss, shape: Option<&TargetShape>) -> Self {
+        let (name, setting) = match loss {
+            Loss::CrossEntropy if shape.is_some() => ("shaped_cross_entropy", 0.0),
+            Loss::CrossEntropy => ("cross_entropy", 0.0),
+            Loss::SquaredError => ("squared_error", 0.0),
+            Loss::BinaryCrossEntropy => ("binary_cross_entropy", 0.0),
+            Loss::AbsoluteError => ("absolute_error", 0.0),
+            Loss::Huber { delta } => ("huber", delta),
+            Loss::Quantile { share } => ("quantile", share),
+            Loss::Focal { gamma } => ("focal", gamma),
+        };
+        Self {
+            kernel: Kernel::new(&LOSS, name, THREADS),
+            setting,
         }
     }
 
-    /// Appends what computes the loss of every row and the gradient by its scores, in a batch of so many samples over all
-    /// workers.
-    pub(crate) fn launch(self, pass: &mut Pass<'_>, batch: &BatchMemory, samples: usize) {
-        let Self::CrossEntropy = self;
+    /// Appends what computes the loss of every row and the gradient by its scores.
+    pub(crate) fn launch(&self, pass: &mut Pass<'_>, batch: &BatchMemory, targets: TargetRows) {
         let rows = pass.rows;
         let outputs = batch.scores.len() / batch.losses.len().max(1);
-        let arguments = CrossEntropy {
+        let arguments = LossRows {
             scores: batch.scores.pointer(),
             gradient: batch.delta.pointer(),
-            classes: batch.classes.pointer(),
+            targets,
             losses: batch.losses.pointer(),
             correct: batch.correct.pointer(),
             rows: rows as u32,
             outputs: outputs as u32,
-            scale: 1.0 / samples as f64,
+            scale: 1.0 / pass.samples as f64,
+            setting: self.setting,
         };
         let blocks = [rows.div_ceil(ROWS_OF_BLOCK), 1, 1];
-        pass.push(Launch::new(&CROSS_ENTROPY, blocks, arguments));
+        pass.push(Launch::new(&self.kernel, blocks, arguments));
     }
 }

@@ -15,7 +15,7 @@ pub(crate) struct Planner {
     /// The most lanes that a pass may have; at least one.
     pub(crate) lanes: usize,
     constants: Vec<Constant>,
-    kept: Arena,
+    pub(crate) kept: Arena,
     scratch: Arena,
 }
 

@@ -3,7 +3,7 @@
 use super::Outcome;
 use super::cases::Case;
 use lockstep_cuda::WorkerBatch;
-use lockstep_nn::{Batch, Collect, LossSum, Model, StateVector, Step, Targets, Update, add};
+use lockstep_nn::{Batch, Collect, LossSum, Model, StateVector, Step, Update, add};
 
 /// A network on the processor.
 pub(crate) struct Processor {
@@ -31,7 +31,7 @@ impl Processor {
             let samples = &order[in_epoch * case.batch + batch.first..][..batch.rows()];
             let number = case.step(epoch, in_epoch);
             let update = case.update(epoch, in_epoch);
-            let losses = self.step(case, &batch, samples, number, update);
+            let losses = self.step(case, &batch, samples, (number, in_epoch), update);
             for (lane, loss) in batch.lanes.iter().zip(losses) {
                 sums[lane.lane] += loss;
                 if !loss.loss.is_finite() {
@@ -62,7 +62,7 @@ impl Processor {
         case: &Case,
         batch: &WorkerBatch,
         samples: &[u32],
-        number: u64,
+        (number, in_epoch): (u64, usize),
         update: Update,
     ) -> Vec<LossSum> {
         let layout = self.model.layout().clone();
@@ -74,11 +74,9 @@ impl Processor {
             let samples = &samples[first..first + lane.rows];
             first += lane.rows;
             let rows = samples.iter().map(|&sample| sample as usize);
-            let inputs = rows
-                .clone()
-                .flat_map(|row| &case.inputs[row * width..][..width]);
+            let inputs = rows.flat_map(|row| &case.inputs[row * width..][..width]);
             let inputs: Vec<f32> = inputs.copied().collect();
-            let classes: Vec<u32> = rows.map(|row| case.classes[row]).collect();
+            let targets = case.targets.rows(samples, in_epoch);
             let mut collect = Collect::new(self.state.values(), &layout);
             let step = Step {
                 seed: case.seed,
@@ -88,7 +86,7 @@ impl Processor {
             };
             let batch = Batch {
                 inputs: &inputs,
-                targets: Targets::Classes(&classes),
+                targets: targets.targets(&case.targets),
             };
             losses.push(self.model.gradient(&mut collect, batch, step));
             gradients.push(collect.gradient);
@@ -98,9 +96,14 @@ impl Processor {
             add(into, from);
         }
         // A worker may have no rows of a short batch.
-        let Some(&sum) = batch.partials.first() else {
+        let mut partials = batch.partials.iter();
+        let Some(&sum) = partials.next() else {
             return losses;
         };
+        for &other in partials {
+            let [into, from] = gradients.get_disjoint_mut([sum, other]).expect("two sums");
+            add(into, from);
+        }
         let gradient = &gradients[sum];
         for (chunk, range) in layout.chunks.iter().enumerate() {
             if !layout.is_frozen(chunk) {
