@@ -45,8 +45,8 @@ KERNEL(take, 256, Take) {
         const TakenPart &part = a.parts[k];
         // Parts begin at multiples of 256 bytes.
         const u64 whole = part.words / 4;
-        const Four *from = (const Four *)(part.from + slot);
-        Four *to = (Four *)part.to;
+        const float4 *from = (const float4 *)(part.from + slot);
+        float4 *to = (float4 *)part.to;
         for (u64 i = thread_of_grid(); i < whole; i += threads_of_grid()) to[i] = from[i];
         const u64 rest = whole * 4 + thread_of_grid();
         if (rest < part.words) part.to[rest] = part.from[slot + rest];

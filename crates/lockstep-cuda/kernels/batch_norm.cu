@@ -90,7 +90,7 @@ DEVICE void sum_blocks(double *parts, const Rows &rows, u32 features, double &on
         const u32 column = first + chain % COLUMNS;
         return column < features ? parts[((u64)block * 2 + chain / COLUMNS) * features + column] : 0.0;
     });
-    other = threadIdx.x < 32 ? __shfl_xor_sync(0xffffffffu, one, COLUMNS) : 0.0;
+    other = threadIdx.x < WARP ? __shfl_xor_sync(ALL, one, COLUMNS) : 0.0;
 }
 
 // The line of a column: `(x - mean) * factor + shift`. Of every lane there are the means of all columns, the inverse

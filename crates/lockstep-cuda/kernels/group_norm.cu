@@ -4,7 +4,7 @@
 #include "lanes.cuh"
 #include "pointwise.cuh"
 
-constexpr u32 CHAINS = 8, ALL = 0xffffffffu;
+constexpr u32 CHAINS = 8;
 
 // The mean and the inverse deviation of a group of a row.
 struct GroupStatistics {

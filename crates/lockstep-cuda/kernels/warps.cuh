@@ -2,8 +2,6 @@
 #pragma once
 #include "lockstep.cuh"
 
-constexpr u32 WARP = 32, ALL = 0xffffffffu;
-
 // Which of its warp's threads this one is.
 DEVICE u32 thread_of_warp() { return threadIdx.x % WARP; }
 

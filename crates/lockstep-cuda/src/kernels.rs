@@ -31,9 +31,9 @@ macro_rules! kernel_files {
             };
         )*
 
-        /// All files, for tests.
-        #[cfg(feature = "emulated")]
-        pub static FILES: &[&KernelFile] = &[$(&$constant),*];
+        /// All files.
+        #[cfg(any(test, feature = "emulated"))]
+        pub(crate) static ALL: &[&KernelFile] = &[$(&$constant),*];
     };
 }
 
@@ -60,13 +60,19 @@ kernel_files! {
     UPDATE = "update",
 }
 
+/// All files, for tests.
+#[cfg(feature = "emulated")]
+pub static FILES: &[&KernelFile] = ALL;
+
 /// What the files include: names and texts.
 #[cfg(feature = "emulated")]
 pub static HEADERS: &[(&str, &str)] = &[
     ("chains.cuh", include_str!("../kernels/chains.cuh")),
+    ("lane_sums.cuh", include_str!("../kernels/lane_sums.cuh")),
     ("lanes.cuh", include_str!("../kernels/lanes.cuh")),
     ("lockstep.cuh", include_str!("../kernels/lockstep.cuh")),
     ("numbers.cuh", include_str!("../kernels/numbers.cuh")),
+    ("optimizer.cuh", include_str!("../kernels/optimizer.cuh")),
     ("pointwise.cuh", include_str!("../kernels/pointwise.cuh")),
     ("product.cuh", include_str!("../kernels/product.cuh")),
     ("targets.cuh", include_str!("../kernels/targets.cuh")),
