@@ -55,3 +55,23 @@ DEVICE void map(u64 numbers, float *to, Bring bring, Each each) {
             write(to + i, made);
         });
 }
+
+// The next multiple of 4.
+DEVICE u64 up_to_four(u64 i) { return (i + 3) / 4 * 4; }
+
+// `each(i)` for what of a range is before or behind its whole groups of four.
+template <class Each>
+DEVICE void for_edges(u64 begin, u64 end, Each each) {
+    const u64 whole = up_to_four(begin), rest = end / 4 * 4;
+    const u64 before = whole < rest ? whole - begin : end - begin, behind = whole < rest ? end - rest : 0;
+#pragma unroll 1
+    for (u64 i = thread_of_grid(); i < before + behind; i += threads_of_grid()) {
+        each(i < before ? begin + i : rest + i - before);
+    }
+}
+
+// `use(i, bring(i))` for the groups of four between the edges, MANY at a time.
+template <u32 MANY, class Bring, class Use>
+DEVICE void for_fours(u64 begin, u64 end, Bring bring, Use use) {
+    for_many<MANY>(up_to_four(begin) + 4 * thread_of_grid(), end / 4 * 4, 4 * threads_of_grid(), bring, use);
+}

@@ -13,6 +13,8 @@ struct StepRate {
 // 0 in the place of a subnormal number and of -0: what an update writes is never either. NaN stays.
 DEVICE float flushed(float x) { return fabsf(x) < 1.17549435e-38f ? 0.0f : x; }
 
+// A rule says how many of the optimizer's vectors it has, PLANES.
+
 // Gradient descent: momentum and weight decay.
 struct Sgd {
     float rate, momentum, decay;
@@ -21,11 +23,13 @@ struct Sgd {
 };
 
 struct PlainSgd : Sgd {
+    static constexpr u32 PLANES = 0;
     using Sgd::Sgd;
     DEVICE void operator()(float &p, float g, float *, float *) const { p = flushed(p - rate * (g + decay * p)); }
 };
 
 struct HeavyBall : Sgd {
+    static constexpr u32 PLANES = 1;
     using Sgd::Sgd;
     DEVICE void operator()(float &p, float g, float *velocity, float *) const {
         *velocity = flushed(momentum * *velocity + (g + decay * p));
@@ -34,6 +38,7 @@ struct HeavyBall : Sgd {
 };
 
 struct LookAhead : Sgd {
+    static constexpr u32 PLANES = 1;
     using Sgd::Sgd;
     DEVICE void operator()(float &p, float g, float *velocity, float *) const {
         g = g + decay * p;
@@ -45,6 +50,7 @@ struct LookAhead : Sgd {
 // Adam and AdamW: both betas, epsilon and weight decay. AdamW's pull acts on the parameters.
 template <bool DECOUPLED>
 struct Adam {
+    static constexpr u32 PLANES = 2;
     float beta1, beta2, epsilon, added, pull, step, root;
     DEVICE Adam(const float (&settings)[4], const StepRate &r, float part)
         : beta1(settings[0]), beta2(settings[1]), epsilon(settings[2]) {
@@ -76,6 +82,7 @@ struct RmsProp {
 };
 
 struct PlainRmsProp : RmsProp {
+    static constexpr u32 PLANES = 1;
     using RmsProp::RmsProp;
     DEVICE void operator()(float &p, float g, float *square, float *) const {
         p = flushed(p - rate * direction(p, g, square));
@@ -83,6 +90,7 @@ struct PlainRmsProp : RmsProp {
 };
 
 struct HeavyRmsProp : RmsProp {
+    static constexpr u32 PLANES = 2;
     using RmsProp::RmsProp;
     DEVICE void operator()(float &p, float g, float *square, float *velocity) const {
         *velocity = flushed(momentum * *velocity + direction(p, g, square));
@@ -92,6 +100,7 @@ struct HeavyRmsProp : RmsProp {
 
 // Lion: both betas and weight decay.
 struct Lion {
+    static constexpr u32 PLANES = 1;
     float rate, beta1, beta2, pull;
     DEVICE Lion(const float (&settings)[4], const StepRate &r, float part)
         : rate(r.rate * part), beta1(settings[0]), beta2(settings[1]), pull(1.0f - rate * settings[2]) {}

@@ -57,6 +57,13 @@ impl<T> Pointer<T> {
     }
 }
 
+impl<T> Pointer<T> {
+    /// To a field of what it points to, so many bytes from where that begins.
+    pub(crate) fn field<F>(self, offset: usize) -> Pointer<F> {
+        Pointer::to(self.at + offset as u64)
+    }
+}
+
 impl<T> Clone for Pointer<T> {
     fn clone(&self) -> Self {
         *self

@@ -40,10 +40,14 @@ macro_rules! kernel_files {
 kernel_files! {
     /// Activations that look at one number.
     ACTIVATION = "activation",
+    /// A running average of the weights.
+    AVERAGE = "average",
     /// The rows of a batch, and the sums of its losses.
     BATCH = "batch",
     /// Batch-norm.
     BATCH_NORM = "batch_norm",
+    /// The norm of the gradient.
+    CLIP = "clip",
     /// Dense layers.
     DENSE = "dense",
     /// Embeddings.
@@ -52,6 +56,8 @@ kernel_files! {
     GROUP_NORM = "group_norm",
     /// Losses.
     LOSS = "loss",
+    /// Marks of the parameters after a step.
+    MARKS = "marks",
     /// What changes an activation where it lies.
     POINTWISE = "pointwise",
     /// Matrices that are turned.

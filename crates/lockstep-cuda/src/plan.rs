@@ -5,8 +5,8 @@ use crate::forecast::MemoryNeeded;
 use crate::launch::Launch;
 use crate::memory::DeviceSlice;
 use crate::network::{
-    BatchMemory, Chain, Constant, LaneTables, LossKernel, OptimizerKernel, Pass, PassKind,
-    PassMemory, Planner, UpdateMemory,
+    AverageMemory, BatchMemory, Chain, Clip, Constant, LaneTables, LossKernel, MarkMemory,
+    OptimizerKernel, Pass, PassKind, PassMemory, Planner, UpdateMemory,
 };
 use crate::ring::{SLOTS, SlotLists};
 use crate::rows::RowLists;
@@ -23,6 +23,10 @@ pub(crate) struct Plan {
     optimizer: OptimizerKernel,
     pub(crate) batch: BatchMemory,
     pub(crate) update: UpdateMemory,
+    /// Where gradients are clipped, where the weights are averaged, and where they are marked.
+    pub(crate) clip: Option<Clip>,
+    pub(crate) average: Option<AverageMemory>,
+    pub(crate) marks: Option<MarkMemory>,
     /// Other values to score with.
     pub(crate) loaded: DeviceSlice<f32>,
     /// Batches that the host has prepared; empty if the data set is resident.
@@ -95,6 +99,12 @@ impl Plan {
             progress: batch.progress,
         };
         let loaded = planner.keep(numbers);
+        let average = setup.average;
+        let average = average.map(|kept| AverageMemory::new(&mut planner, numbers, kept));
+        let longest = setup.clip_norm;
+        let clip = longest.map(|longest| Clip::new(&mut planner, &model.layout, longest));
+        let marks =
+            (setup.marks > 0).then(|| MarkMemory::new(&mut planner, &model.layout, setup.marks));
         let [parameters, _] = planner.bytes();
         let gradients = size_of::<f32>() * update.gradients.len();
         let [full, last] = &setup.batches;
@@ -103,6 +113,9 @@ impl Plan {
         let bytes = planner.bytes();
         Ok(Self {
             loaded,
+            average,
+            clip,
+            marks,
             ring,
             needs: MemoryNeeded {
                 batches,
@@ -182,13 +195,24 @@ impl Plan {
             match &of_batch.partials[..] {
                 &[result] if setup.is_alone => {
                     let update = &self.update;
-                    update.launch(&mut pass, layout, self.optimizer, (adds, result));
+                    let how = (self.optimizer, self.clip.as_ref());
+                    update.launch(&mut pass, layout, how, (adds, result));
+                    if let Some(average) = &self.average {
+                        average.launch(&mut pass, layout, update);
+                    }
                 }
                 _ => self.update.sum(&mut pass, layout, adds),
             }
         }
         batch.end_step(&mut pass, setup);
         pass.into_launches()
+    }
+
+    /// What looks at the parameters after a step on a full batch, or on the last one of an epoch.
+    pub(crate) fn look(&self, setup: &Setup, last: bool) -> Vec<Launch> {
+        let of_step = &setup.batches[usize::from(last)];
+        let look = |marks: &MarkMemory| marks.look(self.update.values, &self.batch, of_step);
+        self.marks.iter().map(look).collect()
     }
 
     /// The launches that score so many rows with these values.

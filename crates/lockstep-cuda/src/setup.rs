@@ -158,6 +158,12 @@ pub struct Setup {
     pub inputs: InputPlace,
     /// How rows count; none where all count as they are.
     pub shape: Option<TargetShape>,
+    /// The longest that the gradient may be, if it is clipped; only of a worker that trains alone, as the next two.
+    pub clip_norm: Option<f64>,
+    /// How much of an average of the weights a step keeps, if there is one.
+    pub average: Option<f64>,
+    /// How many looks at the parameters are kept until they are taken.
+    pub marks: usize,
     /// Whether the worker trains alone. Then the device updates the parameters, and has the optimizer's vectors. Of a
     /// worker in a gang, a step ends with its partial sums, and whoever has those of all brings new values.
     pub is_alone: bool,
@@ -230,6 +236,18 @@ impl Setup {
                 what: "mixed samples",
                 found: "a resident data set".to_owned(),
                 expected: "batches that the host prepares".to_owned(),
+            });
+        }
+        let extras = [
+            self.clip_norm.is_some(),
+            self.average.is_some(),
+            self.marks > 0,
+        ];
+        if !self.is_alone && extras.contains(&true) {
+            return Err(CudaError::Mismatch {
+                what: "clipping, an average or marks on the device",
+                found: "a worker of a gang".to_owned(),
+                expected: "one that trains alone".to_owned(),
             });
         }
         let of_last = match self.samples % full.samples.max(1) {

@@ -4,6 +4,8 @@
 //! once; what differs from step to step it reads from the device's memory, by a number that it counts on itself. So
 //! queueing a step is one call, and many may be under way.
 
+mod extras;
+
 use crate::data_set::DataSet;
 use crate::epoch::{Epoch, LaneReport, check};
 use crate::error::CudaError;
@@ -17,6 +19,7 @@ use crate::ring::{BatchSlot, Ring, SLOTS};
 use crate::rows::RowShape;
 use crate::setup::{InputPlace, Setup};
 use crate::streams::{Event, Graph, Stream};
+use extras::Extras;
 use lockstep_nn::LossSum;
 use std::ops::Range;
 
@@ -33,6 +36,8 @@ pub struct Beginning<'a> {
     pub values: &'a [f32],
     /// The optimizer's vectors, or what there is of each of them from the front on; the rest begins with zeros.
     pub planes: &'a [&'a [f32]],
+    /// The average of the weights, if there is one yet.
+    pub average: Option<&'a [f32]>,
 }
 
 /// A network that is trained on a GPU by one worker.
@@ -40,6 +45,8 @@ pub struct Training {
     // Dropped first: it waits for what is queued on it.
     stream: Stream,
     graphs: [Graph; 2],
+    /// What is kept beside parameters.
+    extras: Extras,
     marks: [Event; MARKS],
     /// Batches that the host prepares, if the data set is not resident.
     ring: Option<Ring>,
@@ -64,8 +71,8 @@ pub struct Training {
 struct Scoring {
     /// Whether other values than those that are trained were loaded.
     is_loaded: bool,
-    /// What scores so many rows with these values, as it was wanted last.
-    planned: Option<(usize, bool, Vec<LoadedLaunch>)>,
+    /// What scores so many rows with the values at this address, as it was wanted last.
+    planned: Option<(usize, u64, Vec<LoadedLaunch>)>,
 }
 
 impl Training {
@@ -121,8 +128,11 @@ impl Training {
         let scores = setup.scored_rows * setup.model.outputs();
         let partials = setup.batches.iter().map(|batch| batch.partials.len());
         let most = partials.max().unwrap_or(0);
+        let on_device = (&memory, &stream);
+        let extras = Extras::new(gpu, (&plan, &setup), on_device, beginning)?;
         Ok(Self {
             graphs,
+            extras,
             marks: [Event::new(device)?, Event::new(device)?],
             ring: match setup.inputs {
                 InputPlace::Resident => None,
@@ -179,6 +189,9 @@ impl Training {
             let rates: Vec<StepRate> = epoch.updates.iter().map(StepRate::of).collect();
             memory.write(stream, plan.update.rates, &rates)?;
         }
+        let on_device = (&*memory, &*stream);
+        self.extras
+            .begin_epoch(plan.average, on_device, epoch.step)?;
         match &mut self.ring {
             Some(ring) => ring.begin(epoch.step)?,
             None => {
@@ -275,6 +288,7 @@ impl Training {
             let sums = partials.map(|&lane| plan.update.gradient(lane));
             gang.queue_partials(memory, stream, sums)?;
         }
+        self.extras.is_averaged |= plan.average.is_some();
         *step += 1;
         self.in_epoch += 1;
         self.queued += 1;
@@ -362,7 +376,8 @@ impl Training {
         Ok(())
     }
 
-    /// The network's scores of some rows, with the present values or those of [`Training::load`]: row after row.
+    /// The network's scores of some rows, row after row: with the values of [`Training::load`], else with the average of
+    /// the weights, once there is one, else with the present ones.
     ///
     /// # Errors
     /// When these are not whole rows, or more than were planned; or when a step has failed.
@@ -392,17 +407,14 @@ impl Training {
             scoring,
             ..
         } = self;
+        let values = match plan.average.filter(|_| self.extras.is_averaged) {
+            _ if scoring.is_loaded => plan.loaded,
+            Some(average) => average.values,
+            None => plan.update.values,
+        };
         let launches = match scoring.planned.take() {
-            Some((planned, loaded, launches)) if (planned, loaded) == (rows, scoring.is_loaded) => {
-                launches
-            }
-            _ => {
-                let values = match scoring.is_loaded {
-                    true => plan.loaded,
-                    false => plan.update.values,
-                };
-                load(&self.gpu, plan.scores(setup, values, rows))?
-            }
+            Some((planned, at, launches)) if (planned, at) == (rows, values.address()) => launches,
+            _ => load(&self.gpu, plan.scores(setup, values, rows))?,
         };
         let scores = rows * setup.model.outputs();
         memory.write(stream, plan.batch.rows.inputs.first(inputs.len()), inputs)?;
@@ -413,7 +425,7 @@ impl Training {
             plan.batch.scores.first(scores),
             &mut answers[..scores],
         )?;
-        scoring.planned = Some((rows, scoring.is_loaded, launches));
+        scoring.planned = Some((rows, values.address(), launches));
         Ok(&self.answers[..scores])
     }
 
@@ -445,7 +457,11 @@ impl Training {
     /// # Errors
     /// As [`Training::read_values`].
     pub fn write_values(&mut self, from: &[f32]) -> Result<(), CudaError> {
-        self.write("the state vector", self.plan.update.values, from)
+        self.write("the state vector", self.plan.update.values, from)?;
+        match self.plan.average.filter(|_| !self.extras.is_averaged) {
+            Some(average) => self.write("the average of the weights", average.values, from),
+            None => Ok(()),
+        }
     }
 
     /// Overwrites one of the optimizer's vectors.

@@ -24,6 +24,7 @@ mod init;
 pub mod layers;
 mod layout;
 mod loss;
+mod marks;
 mod model;
 mod operation;
 pub mod optimizer;
@@ -48,6 +49,7 @@ pub use layers::window::Window;
 pub use layers::{EmbeddingTable, Step};
 pub use layout::{CHUNK, LAYOUT_VERSION, Layout, NumberOrder, Role, Tensor};
 pub use loss::{Loss, LossSum, LossTargets, ShapedClasses, Targets, WeightedNumbers, sigmoid};
+pub use marks::MarkedPlaces;
 pub use model::{Batch, Model};
 pub use operation::{
     BatchNormPlaces, BuiltLayer, ConvolutionMethod, GroupNormPlaces, Operation, OperationChain,

@@ -7,6 +7,9 @@ use crate::math::power;
 use crate::simd::for_each_isa;
 use serde::{Deserialize, Serialize};
 
+/// Numbers of a gradient whose squares are summed by one [`square_sum`], where it is clipped. The norm's bits hang on it.
+pub const SQUARED_BLOCK: usize = 2048;
+
 /// How parameters follow their gradient.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub enum Optimizer {

@@ -8,7 +8,6 @@ use crate::batches::Batches;
 use crate::device::{Device, EpochPlan, ReplicaSetup};
 use crate::host::HostDevice;
 use crate::lanes::LaneProgram;
-use crate::marks::MarkedPlaces;
 use crate::prepare::working_model;
 use crate::sets::Sets;
 use crate::snapshot::{Position, Snapshot};
@@ -16,7 +15,9 @@ use lockstep_base::fs::CacheDir;
 use lockstep_gang::{AbortSwitch, CollectiveExt, Solo, tree};
 use lockstep_job::Job;
 use lockstep_nn::optimizer::square_sum;
-use lockstep_nn::{Collect, LossSum, Model, StatePart, StateVector, Step, Threads, Update, add};
+use lockstep_nn::{
+    Collect, LossSum, MarkedPlaces, Model, StatePart, StateVector, Step, Threads, Update, add,
+};
 use lockstep_resolve::{ResolvedJob, TrainingSettings};
 use std::fs;
 use std::ops::Range;

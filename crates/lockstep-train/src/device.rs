@@ -11,13 +11,12 @@
 
 use crate::TrainError;
 use crate::lanes::LaneProgram;
-use crate::marks::MarkedPlaces;
 use crate::prepare::exchange_plan;
 use crate::sets::Sets;
 use crate::snapshot::Snapshot;
 use crate::{exchange::ExchangePlan, prepare};
 use lockstep_gang::SharingCollective;
-use lockstep_nn::{Layout, Loss, LossSum, Model, Optimizer, Update};
+use lockstep_nn::{Layout, Loss, LossSum, MarkedPlaces, Model, Optimizer, Update};
 use lockstep_resolve::TrainingSettings;
 
 /// What networks are computed on.

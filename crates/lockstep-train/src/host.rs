@@ -7,13 +7,12 @@ use crate::device::{
     Device, DeviceReplica, EpochPlan, Objective, ReplicaSetup, Scorer, StateVectors,
 };
 use crate::lanes::LaneProgram;
-use crate::marks::MarkedPlaces;
 use crate::replica::{ExchangeSetup, GangReplica, StepPlan};
 use crate::sets::Sets;
 use crate::snapshot::Snapshot;
 use lockstep_base::progress::{Phase, enter};
 use lockstep_gang::SharingCollective;
-use lockstep_nn::{LossSum, Model, StatePart, StateVector, Step, Threads};
+use lockstep_nn::{LossSum, MarkedPlaces, Model, StatePart, StateVector, Step, Threads};
 
 /// A network on the processor.
 pub(crate) struct HostDevice {

@@ -22,7 +22,6 @@ mod lanes;
 mod layer_rates;
 mod learner;
 mod loss_shape;
-mod marks;
 mod mixing;
 mod network;
 mod numerics;

@@ -9,13 +9,16 @@
 //! lanes in the third direction of their grid.
 
 mod activation;
+mod average;
 mod batch_norm;
 mod chain;
+mod clip;
 mod copy;
 mod dense;
 mod embedding;
 mod group_norm;
 mod loss;
+mod marks;
 mod pass;
 mod planner;
 mod pointwise;
@@ -27,8 +30,11 @@ mod transpose;
 mod update;
 mod walk;
 
+pub(crate) use average::{AverageMemory, NEVER};
 pub(crate) use chain::Chain;
+pub(crate) use clip::{Clip, Clipped};
 pub(crate) use loss::LossKernel;
+pub(crate) use marks::MarkMemory;
 pub(crate) use pass::{Pass, PassKind, PassMemory};
 pub(crate) use planner::{Constant, Planner};
 pub(crate) use step::{BatchMemory, LaneSum, LaneTables, Progress, RowSum};

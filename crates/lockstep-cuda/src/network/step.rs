@@ -182,6 +182,12 @@ impl BatchMemory {
         }
     }
 
+    /// What a lane came to in the newest step that it had rows in.
+    pub(crate) fn last_loss(&self, lane: usize) -> Pointer<f64> {
+        let sum = self.sums.part(lane..lane + 1).pointer();
+        sum.field(std::mem::offset_of!(LaneSum, last))
+    }
+
     /// Appends what gathers the inputs of a batch from a data set.
     pub(crate) fn gather(&self, pass: &mut Pass<'_>, inputs: DeviceSlice<f32>, width: usize) {
         let arguments = Gather {

@@ -1,5 +1,6 @@
 //! From the lanes' gradients to new parameters and running statistics.
 
+use super::clip::Clip;
 use super::pass::Pass;
 use super::step::Progress;
 use crate::arguments::{Pointer, arguments};
@@ -11,7 +12,7 @@ use std::ops::Range;
 
 arguments! {
     /// Which sums are formed of the lanes' gradients.
-    struct LaneSums {
+    pub(crate) struct LaneSums {
         gradients: Pointer<f32>,
         stride: u64,
         adds: Pointer<u32>,
@@ -33,6 +34,7 @@ arguments! {
         second: Pointer<f32>,
         rates: Pointer<StepRate>,
         progress: Pointer<Progress>,
+        scale: Pointer<f32>,
         begin: u64,
         end: u64,
         part: f32,
@@ -205,20 +207,28 @@ impl UpdateMemory {
                 begin: range.start as u64,
                 end: range.end as u64,
             };
-            pass.push(Launch::over(&ADD_LANES, range.len(), arguments));
+            pass.push(Launch::over(&ADD_LANES, range.len().div_ceil(4), arguments));
         }
     }
 
     /// Appends what forms the sums of the lanes' gradients, as `adds` has them in pairs, and updates all that learns by the
-    /// one that lane `result` has then.
+    /// one that lane `result` has then, clipped if that is wanted.
     pub(crate) fn launch(
         &self,
         pass: &mut Pass<'_>,
         layout: &Layout,
-        optimizer: OptimizerKernel,
+        (optimizer, clip): (OptimizerKernel, Option<&Clip>),
         (adds, result): (DeviceSlice<u32>, usize),
     ) {
         let lanes = self.lanes(adds, result);
+        // Clipping has formed the sums of all parameters.
+        let of_parameters = match clip {
+            None => lanes,
+            Some(clip) => {
+                clip.launch(pass, lanes);
+                LaneSums { count: 0, ..lanes }
+            }
+        };
         for chunks in alike(layout) {
             let (begin, end) = (chunks.range.start as u64, chunks.range.end as u64);
             let numbers = chunks.range.len();
@@ -237,14 +247,15 @@ impl UpdateMemory {
                 ),
                 false => Launch::over(
                     &optimizer.kernel(),
-                    numbers,
+                    numbers.div_ceil(4),
                     Update {
-                        lanes,
+                        lanes: of_parameters,
                         values,
                         first: self.planes[0].pointer(),
                         second: self.planes[1].pointer(),
                         rates: self.rates.pointer(),
                         progress: self.progress.pointer(),
+                        scale: clip.map_or(Pointer::null(), Clip::scale),
                         begin,
                         end,
                         part: chunks.part,

@@ -48,6 +48,7 @@ fn beginning(values: &[f32]) -> Beginning<'_> {
     Beginning {
         values,
         planes: &[],
+        average: None,
     }
 }
 
@@ -99,14 +100,24 @@ fn as_much_memory_is_taken_as_was_forecast() {
 #[test]
 fn what_was_read_goes_on_elsewhere_with_the_same_bits() {
     let Some(gpu) = gpu() else { return };
-    let case = example();
+    let case = Case {
+        average: Some(0.9),
+        ..example()
+    };
     let mut first = device(&gpu, &case);
+    assert!(!first.has_average());
     train(&mut first, &case, 0);
+    let average = |training: &Training| {
+        let mut average = vec![0.0; case.values.len()];
+        training.read_average(&mut average).unwrap();
+        average
+    };
     let mut plane = vec![0.0; case.values.len()];
     first.read_plane(0, &mut plane).unwrap();
     let beginning = Beginning {
         values: &values(&first, &case),
         planes: &[&plane],
+        average: Some(&average(&first)),
     };
     let set = Some(data(&gpu, &case));
     let mut second = Training::new(&gpu, setup(&case), set, beginning).unwrap();
@@ -114,12 +125,32 @@ fn what_was_read_goes_on_elsewhere_with_the_same_bits() {
         train(training, &case, 1);
     }
     let bits = |training| {
-        values(training, &case)
-            .iter()
-            .map(|x| x.to_bits())
-            .collect::<Vec<_>>()
+        let all = [values(training, &case), average(training)].concat();
+        all.iter().map(|x| x.to_bits()).collect::<Vec<_>>()
     };
     assert_eq!(bits(&first), bits(&second));
+}
+
+#[test]
+fn marks_wait_until_they_are_taken_and_no_longer_than_there_is_room() {
+    let Some(gpu) = gpu() else { return };
+    let case = example();
+    let mut training = device(&gpu, &case);
+    assert!(training.mark().is_err(), "there was no step");
+    begin(&mut training, &case, 0).unwrap();
+    training.queue_step().unwrap();
+    let room = setup(&case).marks;
+    for _ in 0..room {
+        training.mark().unwrap();
+    }
+    let found = training.mark().unwrap_err().to_string();
+    assert!(found.starts_with("marks of a step: "), "{found}");
+    let width = 1 + case.model(1).layout().tensors.len();
+    let marks = training.take_marks().unwrap();
+    assert_eq!(marks.len(), room * width);
+    assert!(marks.chunks(width).all(|look| *look == marks[..width]));
+    assert_eq!(training.take_marks().unwrap(), []);
+    training.mark().unwrap();
 }
 
 #[test]

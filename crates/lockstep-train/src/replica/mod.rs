@@ -31,7 +31,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 /// Numbers that are summed and updated at a time, so that the sum stays in the first-level cache.
-const BLOCK: usize = 2048;
+const BLOCK: usize = lockstep_nn::optimizer::SQUARED_BLOCK;
 
 /// A worker's replica of the state, with its share of the optimizer's.
 pub(crate) struct GangReplica {

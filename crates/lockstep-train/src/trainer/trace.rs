@@ -4,9 +4,8 @@
 //! comes with them. That is some microseconds. At the end of an epoch, where every rank has everything, each tensor is
 //! hashed whole.
 
-use crate::marks::MarkedPlaces;
 use lockstep_events::{TraceLine, TraceMarks};
-use lockstep_nn::Layout;
+use lockstep_nn::{Layout, MarkedPlaces};
 use std::fmt::Write;
 use std::ops::Range;
 use std::time::{Duration, Instant};

@@ -32,6 +32,10 @@ pub(crate) struct Case {
     pub(crate) values: Vec<f32>,
     pub(crate) inputs: Vec<f32>,
     pub(crate) targets: CaseTargets,
+    /// The longest that the gradient may be.
+    pub(crate) clip_norm: Option<f64>,
+    /// How much of an average of the weights a step keeps.
+    pub(crate) average: Option<f64>,
 }
 
 /// Samples that a data set has beyond those of an epoch.
@@ -65,6 +69,8 @@ impl Case {
                 .map(|_| 2.0 * numbers.unit_f32() - 1.0)
                 .collect(),
             targets: CaseTargets::default(),
+            clip_norm: None,
+            average: None,
             values: Vec::new(),
             name,
             layers,
@@ -262,6 +268,8 @@ pub(crate) fn cases() -> Vec<Case> {
     all.extend(large_tiles());
     all.extend(super::layers::cases());
     all.extend(super::targets::cases());
+    all.extend(clipped());
+    all.extend(averaged());
     all
 }
 
@@ -430,6 +438,76 @@ fn rates() -> Case {
         rates: LayerRates::new(rates.map(|(name, rate)| (name.to_owned(), rate))),
         ..Case::new("slow and frozen layers", layers, Dims::vector(5), 11).in_batches(4, 2)
     }
+}
+
+/// Gradients that are clipped, or could be.
+fn clipped() -> Vec<Case> {
+    let case = |name: &str, longest: f64, lanes| {
+        // Chunks of more than a block, a block that is not full, and running statistics.
+        let specs = [
+            linear(37),
+            LayerSpec::BatchNorm,
+            LayerSpec::Relu,
+            linear(130),
+            LayerSpec::Relu,
+            linear(150),
+            linear(3),
+        ];
+        let layers = NamedLayer::stack(specs);
+        let case = Case::new(name, layers, Dims::vector(60), 29).in_batches(9, lanes);
+        Case {
+            clip_norm: Some(longest),
+            ..case
+        }
+    };
+    let rates = [("layers.0", 0.0), ("layers.5", 0.5)];
+    let rates = LayerRates::new(rates.map(|(name, rate)| (name.to_owned(), rate)));
+    let mut all = vec![
+        case("clipped", 0.3, 1),
+        case("clipped in lanes", 0.3, 3),
+        case("not clipped", 1e9, 2),
+        case("partly frozen and clipped", 0.2, 3).with_rates(rates),
+    ];
+    for (i, optimizer) in optimizers().into_iter().enumerate() {
+        all.push(Case {
+            optimizer,
+            ..case(&format!("clipped {i}"), 0.1, 2)
+        });
+    }
+    let mut lost = case("clipped and diverged", 0.3, 2);
+    lost.inputs[70] = f32::NAN;
+    all.push(lost);
+    all
+}
+
+/// Weights that are averaged.
+fn averaged() -> Vec<Case> {
+    let case = |name: &str, kept, rates: &[&str]| {
+        let specs = [
+            linear(7),
+            LayerSpec::BatchNorm,
+            LayerSpec::Relu,
+            linear(9),
+            LayerSpec::Relu,
+            linear(3),
+        ];
+        let rates = rates.iter().map(|&name| (name.to_owned(), 0.0));
+        let layers = NamedLayer::stack(specs);
+        let case = Case::new(name, layers, Dims::vector(5), 29).in_batches(6, 2);
+        let mut case = case.with_rates(LayerRates::new(rates));
+        // A frozen number that would not stay what it is by arithmetic.
+        case.values[0] = -0.0;
+        Case {
+            average: Some(kept),
+            epochs: 2,
+            begin: 100,
+            ..case
+        }
+    };
+    vec![
+        case("averaged", 0.9, &[]),
+        case("averaged and partly frozen", 0.5, &["layers.0", "layers.3"]),
+    ]
 }
 
 /// More rows and columns than small tiles are for: many rows, and many weights.

@@ -37,7 +37,15 @@ pub(crate) struct Outcome {
     /// The first step of the epoch whose loss was not finite, of any lane.
     pub(crate) diverged: Option<u64>,
     pub(crate) scores: Vec<f32>,
+    pub(crate) average: Option<Vec<f32>>,
+    /// The norm of the last step's gradient.
+    pub(crate) norm: Option<f64>,
+    /// Those of every step.
+    pub(crate) marks: Vec<u32>,
 }
+
+/// Looks at the parameters that a device has room for.
+const MARKS: usize = 3;
 
 fn train(gpu: &Gpu, case: &Case) {
     let mut processor = Processor::new(case);
@@ -74,6 +82,9 @@ pub(crate) fn setup(case: &Case) -> Setup {
         scored_rows: case.scored_rows(),
         inputs: case.place,
         shape: case.targets.shape.clone(),
+        clip_norm: case.clip_norm,
+        average: case.average,
+        marks: if case.is_alone() { MARKS } else { 0 },
         is_alone: case.is_alone(),
     }
 }
@@ -99,6 +110,7 @@ pub(crate) fn device(gpu: &Gpu, case: &Case) -> Training {
     let beginning = Beginning {
         values: &case.values,
         planes: &[],
+        average: None,
     };
     Training::new(gpu, setup(case), set, beginning).expect("a network that there are kernels for")
 }
@@ -181,6 +193,7 @@ fn run(training: &mut Training, host: &mut Host, case: &Case, number: usize) -> 
     let mut sums = vec![LossSum::default(); case.lanes()];
     let mut windows = vec![LossSum::default(); case.lanes()];
     let mut diverged: Option<u64> = None;
+    let mut marks = Vec::new();
     let middle = steps.div_ceil(2);
     for part in [0..middle, middle..steps] {
         let epoch = Epoch {
@@ -201,8 +214,12 @@ fn run(training: &mut Training, host: &mut Host, case: &Case, number: usize) -> 
                 host.send(training, case, &order, (i + SLOTS).min(steps));
             }
             training.queue_step().expect("a step");
-            if !case.is_alone() {
-                host.update(training, case, (number, i));
+            match case.is_alone() {
+                true => training.mark().expect("room for marks"),
+                false => host.update(training, case, (number, i)),
+            }
+            if case.is_alone() && (i % 2 == 1 || i + 1 == part.end) {
+                marks.extend(training.take_marks().expect("marks"));
             }
         }
         let reports: Vec<LaneReport> = training.report().expect("steps without errors");
@@ -230,7 +247,15 @@ fn run(training: &mut Training, host: &mut Host, case: &Case, number: usize) -> 
         false => host.state.vectors()[1 + plane].to_vec(),
     });
     let planes = planes.collect();
+    let average = case.average.map(|_| {
+        let mut numbers = vec![0.0; len];
+        training.read_average(&mut numbers).expect("an average");
+        numbers
+    });
     Outcome {
+        average,
+        norm: training.gradient_norm().expect("a norm"),
+        marks,
         values,
         planes,
         sums,
@@ -251,6 +276,22 @@ fn compare(name: &str, found: &Outcome, expected: &Outcome) {
     same(&format!("{name}: values"), &found.values, &expected.values);
     for (found, expected) in found.planes.iter().zip(&expected.planes) {
         same(&format!("{name}: a plane"), found, expected);
+    }
+    let average = |outcome: &Outcome| outcome.average.clone().unwrap_or_default();
+    same(
+        &format!("{name}: the average"),
+        &average(found),
+        &average(expected),
+    );
+    let norm = |outcome: &Outcome| {
+        let norm = outcome.norm.filter(|norm| !norm.is_nan());
+        norm.map(f64::to_bits)
+    };
+    assert_eq!(norm(found), norm(expected), "{name}: the norm");
+    // Marks of what is no number are bits that may differ.
+    let are_numbers = expected.values.iter().all(|x| !x.is_nan());
+    if are_numbers && expected.diverged.is_none() && !found.marks.is_empty() {
+        assert_eq!(found.marks, expected.marks, "{name}: marks");
     }
     assert_eq!(found.diverged, expected.diverged, "{name}: divergence");
     for (lane, (found, expected)) in found.sums.iter().zip(&expected.sums).enumerate() {

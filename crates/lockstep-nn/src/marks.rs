@@ -3,21 +3,22 @@
 //! A few numbers of each tensor are looked at, at places that are a function of the step. A first dense layer may be kept
 //! by whoever computes its columns, so its numbers are not looked at; what changes there shows in the next step's loss.
 
-use lockstep_nn::Layout;
+use crate::layout::Layout;
 use std::ops::Range;
 
 /// Numbers of a tensor that are looked at after a step.
-pub(crate) const LOOKS: u64 = 4;
+const LOOKS: u64 = 4;
 
 /// The tensors of a network, and which of them are looked at.
 #[derive(Debug, Clone)]
-pub(crate) struct MarkedPlaces {
+pub struct MarkedPlaces {
     tensors: Vec<Range<usize>>,
     looked_at: Vec<bool>,
 }
 
 impl MarkedPlaces {
-    pub(crate) fn new(layout: &Layout) -> Self {
+    /// Those of a network.
+    pub fn new(layout: &Layout) -> Self {
         let kept = layout.first_dense.map(|first| {
             let chunks = layout.factored[first].chunks.clone();
             layout.chunks[chunks.start].start..layout.chunks[chunks.end - 1].end
@@ -34,21 +35,27 @@ impl MarkedPlaces {
     }
 
     /// The tensors.
-    pub(crate) fn tensors(&self) -> &[Range<usize>] {
+    pub fn tensors(&self) -> &[Range<usize>] {
         &self.tensors
     }
 
+    /// What of each tensor is looked at: all of it or nothing.
+    pub fn looked_at(&self) -> impl Iterator<Item = Range<usize>> {
+        let ranges = self.tensors.iter().zip(&self.looked_at);
+        ranges.map(|(range, &is)| if is { range.clone() } else { 0..0 })
+    }
+
     /// The mark of a loss.
-    pub(crate) fn of_loss(loss: f64) -> u32 {
+    pub fn of_loss(loss: f64) -> u32 {
         let bits = loss.to_bits();
         (bits ^ (bits >> 32)) as u32
     }
 
     /// Appends the marks of all tensors after `step`, counted from 1.
-    pub(crate) fn look(&self, step: u64, values: &[f32], marks: &mut Vec<u32>) {
-        for (tensor, range) in self.tensors.iter().enumerate() {
+    pub fn look(&self, step: u64, values: &[f32], marks: &mut Vec<u32>) {
+        for (tensor, range) in self.looked_at().enumerate() {
             let mut mark = 0u32;
-            if self.looked_at[tensor] && !range.is_empty() {
+            if !range.is_empty() {
                 for look in 0..LOOKS {
                     let place = place(step, tensor as u64, look, range.len() as u64);
                     let bits = values[range.start + place as usize].to_bits();
