@@ -92,14 +92,42 @@ fn activations() -> Vec<Case> {
             linear(3),
         ];
         cases.push(case("between others", changed, 3).in_batches(4, 3));
-        let mut first = case("first", vec![spec, linear(3)], 29);
+        let mut first = case("first", vec![spec.clone(), linear(3)], 29);
         for (i, x) in first.inputs.iter_mut().enumerate() {
             // Far out, where exponentials end.
             *x *= [1.0, 10.0, 100.0, 1e-30, 0.0][i % 5];
         }
         cases.push(first);
+        cases.push(number_by_number(name, spec));
     }
     cases
+}
+
+/// An activation of which every number shows, and every slope: between layers that leave numbers as they are. A weight
+/// that is 0 has for momentum just what a number times a slope is.
+fn number_by_number(name: &str, spec: LayerSpec) -> Case {
+    const WIDTH: usize = 24;
+    let layers = NamedLayer::stack([linear(WIDTH), spec, linear(WIDTH)]);
+    let case = Case::new(format!("{name} of each"), layers, Dims::vector(WIDTH), 4);
+    let mut case = case.in_batches(1, 1).without_biases();
+    let layer = WIDTH * WIDTH + WIDTH;
+    for first in [0, layer] {
+        let weights = &mut case.values[first..first + WIDTH * WIDTH];
+        for (i, weight) in weights.iter_mut().enumerate() {
+            *weight = if i % (WIDTH + 1) == 0 { 1.0 } else { 0.0 };
+        }
+    }
+    let far = [
+        0.0, -0.0, 86.5, -86.5, 87.5, -87.5, 43.3, -43.3, 1e-40, -14.5,
+    ];
+    for (i, x) in case.inputs.iter_mut().enumerate() {
+        *x = match i % 3 {
+            0 => far[i / 3 % far.len()],
+            1 => *x,
+            _ => 10.0 * *x,
+        };
+    }
+    case
 }
 
 fn batch_norms() -> Vec<Case> {
