@@ -11,6 +11,8 @@
 mod chain;
 mod copy;
 mod dense;
+mod head;
+mod learn;
 mod loss;
 mod pass;
 mod planner;
@@ -21,7 +23,8 @@ mod targets;
 mod update;
 
 pub(crate) use chain::Chain;
-pub(crate) use loss::LossKernel;
+pub(crate) use learn::{Learning, merges};
+pub(crate) use loss::{LossKernel, LossPass};
 pub(crate) use pass::{Pass, PassKind, PassMemory};
 pub(crate) use planner::Planner;
 pub(crate) use step::{BatchMemory, LaneSum, LaneTables, Progress, RowSum};

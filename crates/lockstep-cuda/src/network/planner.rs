@@ -6,15 +6,18 @@ use crate::memory::{Arena, DeviceSlice, Plain};
 pub(crate) struct Planner {
     /// The most rows that a pass may have.
     pub(crate) rows: usize,
+    /// The most rows of one that trains.
+    pub(crate) trained_rows: usize,
     pub(crate) kept: Arena,
     scratch: Arena,
 }
 
 impl Planner {
-    /// Of the memory at two addresses.
-    pub(crate) fn new(rows: usize, [kept, scratch]: [u64; 2]) -> Self {
+    /// Of the memory at two addresses, for passes of so many rows, and of fewer that train.
+    pub(crate) fn new([rows, trained_rows]: [usize; 2], [kept, scratch]: [u64; 2]) -> Self {
         Self {
             rows,
+            trained_rows,
             kept: Arena::new(kept),
             scratch: Arena::new(scratch),
         }
