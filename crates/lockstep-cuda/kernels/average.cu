@@ -8,7 +8,7 @@ struct Average {
     // The numbers that change at all.
     u64 begin;
     u64 end;
-    // The step whose weights are taken as they are.
+    // How many steps are done when the weights are taken as they are.
     u64 *first;
     Progress *progress;
     // How much of the distance to the present weights it goes in a step.

@@ -1,4 +1,5 @@
 // Losses: what each row of scores comes to, and the gradient by them. A warp has a row; sums are chains in the row's order.
+#include "softmax.cuh"
 #include "targets.cuh"
 #include "warps.cuh"
 
@@ -54,24 +55,19 @@ struct Row {
     }
 };
 
-// What the probabilities of a row have in common.
-struct Softmax {
+// What the probabilities of a row of any number of scores have in common.
+struct RowSoftmax {
     const float *scores;
-    // Where the largest score is: of equal ones the first, and 0 if there is none.
     u32 best;
     double largest, sum;
-    DEVICE Softmax(const Row &row) : scores(row.scores) {
-        float score = __uint_as_float(0xff800000u);
-        best = 0;
+    DEVICE RowSoftmax(const Row &row) : scores(row.scores) {
+        Best own = {__uint_as_float(0xff800000u), 0};
         for (u32 j = thread_of_warp(); j < row.outputs; j += WARP) {
-            if (scores[j] > score) score = scores[j], best = j;
+            if (scores[j] > own.score) own = {scores[j], j};
         }
-        for (u32 step = WARP / 2; step > 0; step /= 2) {
-            const float other = __shfl_xor_sync(ALL, score, step);
-            const u32 place = __shfl_xor_sync(ALL, best, step);
-            if (other > score || (other == score && place < best)) score = other, best = place;
-        }
-        largest = (double)score;
+        own = best_of_warp(own);
+        best = own.place;
+        largest = (double)own.score;
         sum = chain_of_warp(row.outputs, [&](u32 j) { return own_exp((double)scores[j] - largest); });
     }
     DEVICE double probability(u32 j) const { return own_exp((double)scores[j] - largest) / sum; }
@@ -87,7 +83,7 @@ DEVICE double class_weight(const TargetRows &t, u32 j) {
 KERNEL(cross_entropy, THREADS, LossRows) {
     const Row row(a);
     if (!row.is_there) return;
-    const Softmax softmax(row);
+    const RowSoftmax softmax(row);
     const u32 own = a.targets.classes[row.place];
     row.gradients([&](u32 j) { return (softmax.probability(j) - (j == own ? 1.0 : 0.0)) * a.scale; });
     row.end(softmax.loss(own), softmax.best == own);
@@ -108,7 +104,7 @@ KERNEL(shaped_cross_entropy, THREADS, LossRows) {
         if (j == other) whole += other_share;
         return (whole * (1.0 - smoothing) + smoothing / (double)row.outputs) * class_weight(t, j);
     };
-    const Softmax softmax(row);
+    const RowSoftmax softmax(row);
     const double loss = chain_of_warp(row.outputs, [&](u32 j) {
         const double its_share = share(j);
         return its_share != 0.0 ? its_share * softmax.loss(j) : 0.0;
@@ -122,7 +118,7 @@ KERNEL(shaped_cross_entropy, THREADS, LossRows) {
 KERNEL(focal, THREADS, LossRows) {
     const Row row(a);
     if (!row.is_there) return;
-    const Softmax softmax(row);
+    const RowSoftmax softmax(row);
     const u32 own = a.targets.classes[row.place];
     const double weight = row.weight() * class_weight(a.targets, own), gamma = a.setting;
     const double probability = softmax.probability(own), plain = softmax.loss(own), rest = 1.0 - probability;

@@ -54,6 +54,10 @@ kernel_files! {
     EMBEDDING = "embedding",
     /// Group-norm and layer-norm.
     GROUP_NORM = "group_norm",
+    /// The last dense layer of a classifier, with its loss.
+    HEAD = "head",
+    /// What ends a step.
+    LEARN = "learn",
     /// Losses.
     LOSS = "loss",
     /// Marks of the parameters after a step.
@@ -81,6 +85,7 @@ pub static HEADERS: &[(&str, &str)] = &[
     ("optimizer.cuh", include_str!("../kernels/optimizer.cuh")),
     ("pointwise.cuh", include_str!("../kernels/pointwise.cuh")),
     ("product.cuh", include_str!("../kernels/product.cuh")),
+    ("softmax.cuh", include_str!("../kernels/softmax.cuh")),
     ("step.cuh", include_str!("../kernels/step.cuh")),
     ("targets.cuh", include_str!("../kernels/targets.cuh")),
     ("warps.cuh", include_str!("../kernels/warps.cuh")),

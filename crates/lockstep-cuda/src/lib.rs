@@ -28,6 +28,7 @@ mod ring;
 mod rows;
 mod setup;
 mod streams;
+mod timing;
 mod training;
 
 pub use arguments::Arguments;
@@ -42,4 +43,5 @@ pub use kernels::{FILES, HEADERS};
 pub use ring::{BatchSlot, SLOTS};
 pub use rows::{RowShape, TargetShape};
 pub use setup::{InputPlace, LaneRows, ModelDescription, Setup, WorkerBatch};
+pub use timing::KernelTime;
 pub use training::{Beginning, Training};

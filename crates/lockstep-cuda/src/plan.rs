@@ -5,8 +5,8 @@ use crate::forecast::MemoryNeeded;
 use crate::launch::Launch;
 use crate::memory::DeviceSlice;
 use crate::network::{
-    AverageMemory, BatchMemory, Chain, Clip, Constant, LaneTables, LossKernel, MarkMemory,
-    OptimizerKernel, Pass, PassKind, PassMemory, Planner, UpdateMemory,
+    AverageMemory, BatchMemory, Chain, Clip, Constant, LaneTables, Learning, LossKernel, LossPass,
+    MarkMemory, OptimizerKernel, Pass, PassKind, PassMemory, Planner, UpdateMemory,
 };
 use crate::ring::{SLOTS, SlotLists};
 use crate::rows::RowLists;
@@ -45,6 +45,8 @@ pub(crate) struct BatchTables {
     pub(crate) lanes: LaneTables,
     /// Pairs of lanes: the second is added to the first.
     pub(crate) adds: DeviceSlice<u32>,
+    /// For each lane how many sums are complete after it.
+    pub(crate) merges: DeviceSlice<u32>,
 }
 
 impl BatchTables {
@@ -52,11 +54,12 @@ impl BatchTables {
         Self {
             lanes: LaneTables::new(planner, batch.lanes.len(), batch.longest_lane()),
             adds: planner.keep(2 * batch.adds.len()),
+            merges: planner.keep(batch.lanes.len()),
         }
     }
 
     /// What the tables hold: each with its numbers.
-    pub(crate) fn content(&self, batch: &WorkerBatch) -> [(DeviceSlice<u32>, Vec<u32>); 3] {
+    pub(crate) fn content(&self, batch: &WorkerBatch) -> [(DeviceSlice<u32>, Vec<u32>); 4] {
         let mut rows = vec![0];
         for lane in &batch.lanes {
             rows.push(rows[rows.len() - 1] + lane.rows as u32);
@@ -68,6 +71,10 @@ impl BatchTables {
             (self.lanes.rows, rows),
             (self.lanes.numbers, numbers.collect()),
             (self.adds, adds.collect()),
+            (
+                self.merges,
+                batch.merges().unwrap_or_else(|| vec![0; batch.lanes.len()]),
+            ),
         ]
     }
 }
@@ -79,7 +86,8 @@ impl Plan {
         let model = &setup.model;
         let lanes = setup.batches.iter().map(|batch| batch.lanes.len());
         let lanes = lanes.max().unwrap_or(0);
-        let mut planner = Planner::new(setup.most_rows(), lanes, addresses);
+        let rows = [setup.most_rows(), setup.batch_rows()];
+        let mut planner = Planner::new(rows, lanes, addresses);
         let numbers = model.layout.len();
         let stride = numbers.next_multiple_of(GRADIENT_ALIGNMENT);
         let batch = BatchMemory::new(&mut planner, setup);
@@ -173,12 +181,19 @@ impl Plan {
         let rows = of_batch.rows();
         let Self { batch, chain, .. } = self;
         let mut pass = self.pass(setup, PassKind::Train, self.update.values, (rows, last));
+        let mut is_ended = false;
         // A worker may have no rows of a short batch.
         if rows > 0 {
             let begin = batch.begin_step(setup, which);
+            let mut x = batch.rows.inputs;
             let targets = match set {
                 Some(set) => {
-                    batch.gather(&mut pass, set.inputs, setup.model.inputs(), begin);
+                    if chain.gathers() {
+                        x = set.inputs;
+                        pass.by_sample = Some((x, begin));
+                    } else {
+                        batch.gather(&mut pass, set.inputs, setup.model.inputs(), begin);
+                    }
                     batch.targets.arguments(set, Some(batch.samples))
                 }
                 None => {
@@ -189,25 +204,51 @@ impl Plan {
                     batch.targets.arguments(batch.rows, None)
                 }
             };
-            chain.forward(&mut pass, batch.rows.inputs, batch.scores);
-            self.loss.launch(&mut pass, batch, targets);
-            chain.backward(&mut pass, batch.rows.inputs, batch.delta, None);
-            let adds = self.tables[which].adds;
-            let layout = &setup.model.layout;
-            match &of_batch.partials[..] {
-                &[result] if setup.is_alone => {
-                    let update = &self.update;
-                    let how = (self.optimizer, self.clip.as_ref());
-                    update.launch(&mut pass, layout, how, (adds, result));
-                    if let Some(average) = &self.average {
-                        average.launch(&mut pass, layout, update);
-                    }
-                }
-                _ => self.update.sum(&mut pass, layout, adds),
-            }
+            let loss = LossPass {
+                kernel: &self.loss,
+                batch,
+                targets,
+            };
+            chain.step(&mut pass, x, &loss);
+            is_ended = self.learn(&mut pass, setup, which);
         }
-        batch.push_end_step(&mut pass);
+        if !is_ended {
+            batch.push_end_step(&mut pass);
+        }
+        // Without rows nothing was learned.
+        if let Some(average) = self.average.as_ref().filter(|_| rows > 0) {
+            average.launch(&mut pass, &setup.model.layout, &self.update);
+        }
         pass.into_launches()
+    }
+
+    /// Appends what becomes of the gradients: an update, or the sums that a gang exchanges. Returns whether that ends the
+    /// step, too.
+    fn learn(&self, pass: &mut Pass<'_>, setup: &Setup, which: usize) -> bool {
+        let (batch, tables) = (&setup.batches[which], &self.tables[which]);
+        let layout = &setup.model.layout;
+        let learning = Learning {
+            layout,
+            batch: &self.batch,
+            update: &self.update,
+            adds: tables.adds,
+            result: batch.partials.first().copied().unwrap_or(0),
+            merges: tables.merges,
+        };
+        // What is clipped has to be known whole before any of it is used.
+        if setup.is_alone && batch.merges().is_some() && self.clip.is_none() {
+            return learning.update(pass, self.optimizer);
+        }
+        learning.form(pass);
+        match setup.is_alone {
+            true => {
+                let sums = (tables.adds, learning.result);
+                let how = (self.optimizer, self.clip.as_ref());
+                (self.update).launch(pass, layout, how, sums);
+            }
+            false => self.update.sum(pass, layout, tables.adds),
+        }
+        false
     }
 
     /// What looks at the parameters after a step on a full batch, or on the last one of an epoch.

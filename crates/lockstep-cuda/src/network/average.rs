@@ -25,7 +25,7 @@ arguments! {
 
 const AVERAGE_WEIGHTS: Kernel<Average> = Kernel::new(&AVERAGE, "average", 256);
 
-/// The step whose weights are taken as they are, where there is an average already.
+/// When weights are taken as they are, where there is an average already.
 pub(crate) const NEVER: u64 = u64::MAX;
 
 /// An average in a device's memory.
@@ -35,7 +35,7 @@ pub(crate) struct AverageMemory {
     share: f32,
     /// As many numbers as the state vector has. What never learns is in it from the beginning.
     pub(crate) values: DeviceSlice<f32>,
-    /// The run's number of the step whose weights are taken as they are.
+    /// How many steps of the run are done when weights are taken as they are.
     pub(crate) first: DeviceSlice<u64>,
 }
 
@@ -49,7 +49,7 @@ impl AverageMemory {
         }
     }
 
-    /// Appends what takes in the weights after an update.
+    /// Appends what takes in the weights after a step, when it is counted on.
     pub(crate) fn launch(&self, pass: &mut Pass<'_>, layout: &Layout, update: &UpdateMemory) {
         for range in layout.trained() {
             let arguments = Average {

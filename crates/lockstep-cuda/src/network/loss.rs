@@ -31,6 +31,7 @@ const ROWS_OF_BLOCK: usize = 128 / 32;
 pub(crate) struct LossKernel {
     kernel: Kernel<LossRows>,
     setting: f64,
+    has_head: bool,
 }
 
 impl LossKernel {
@@ -49,25 +50,40 @@ impl LossKernel {
         Self {
             kernel: Kernel::new(&LOSS, name, THREADS),
             setting,
+            has_head: loss == Loss::CrossEntropy && shape.is_none(),
         }
     }
 
+    /// Whether there is a kernel that computes it together with the last layer.
+    pub(crate) fn has_head(&self) -> bool {
+        self.has_head
+    }
+}
+
+/// What the loss of a pass is computed of.
+pub(crate) struct LossPass<'a> {
+    pub(crate) kernel: &'a LossKernel,
+    pub(crate) batch: &'a BatchMemory,
+    pub(crate) targets: TargetRows,
+}
+
+impl LossPass<'_> {
     /// Appends what computes the loss of every row and the gradient by its scores.
-    pub(crate) fn launch(&self, pass: &mut Pass<'_>, batch: &BatchMemory, targets: TargetRows) {
-        let rows = pass.rows;
+    pub(crate) fn push(&self, pass: &mut Pass<'_>) {
+        let (batch, rows) = (self.batch, pass.rows);
         let outputs = batch.scores.len() / batch.losses.len().max(1);
         let arguments = LossRows {
             scores: batch.scores.pointer(),
             gradient: batch.delta.pointer(),
-            targets,
+            targets: self.targets,
             losses: batch.losses.pointer(),
             correct: batch.correct.pointer(),
             rows: rows as u32,
             outputs: outputs as u32,
             scale: 1.0 / pass.samples as f64,
-            setting: self.setting,
+            setting: self.kernel.setting,
         };
         let blocks = [rows.div_ceil(ROWS_OF_BLOCK), 1, 1];
-        pass.push(Launch::new(&self.kernel, blocks, arguments));
+        pass.push(Launch::new(&self.kernel.kernel, blocks, arguments));
     }
 }

@@ -12,7 +12,9 @@ pub(crate) struct Constant {
 pub(crate) struct Planner {
     /// The most rows that a pass may have.
     pub(crate) rows: usize,
-    /// The most lanes that a pass may have; at least one.
+    /// The most rows of one that trains.
+    pub(crate) trained_rows: usize,
+    /// The most lanes of one; at least one.
     pub(crate) lanes: usize,
     constants: Vec<Constant>,
     pub(crate) kept: Arena,
@@ -20,10 +22,15 @@ pub(crate) struct Planner {
 }
 
 impl Planner {
-    /// Of the memory at two addresses.
-    pub(crate) fn new(rows: usize, lanes: usize, [kept, scratch]: [u64; 2]) -> Self {
+    /// Of the memory at two addresses, for passes of so many rows, and of fewer that train, in so many lanes.
+    pub(crate) fn new(
+        [rows, trained_rows]: [usize; 2],
+        lanes: usize,
+        [kept, scratch]: [u64; 2],
+    ) -> Self {
         Self {
             rows,
+            trained_rows,
             lanes: lanes.max(1),
             constants: Vec::new(),
             kept: Arena::new(kept),

@@ -61,7 +61,7 @@ impl Extras {
         let Some(average) = average else {
             return Ok(());
         };
-        let first = if self.is_averaged { NEVER } else { step };
+        let first = if self.is_averaged { NEVER } else { step + 1 };
         memory.write(stream, average.first, &[first])
     }
 }
