@@ -4,6 +4,7 @@
 // a GPU has. So everything that is PTX, and every name that only CUDA knows, is here and behind a function.
 #pragma once
 
+typedef unsigned char u8;
 typedef unsigned int u32;
 typedef unsigned long long u64;
 
@@ -13,6 +14,9 @@ typedef unsigned long long u64;
 // A kernel `name`, whose blocks have `threads` threads, and whose arguments are `a`.
 #define KERNEL(name, threads, Arguments) \
     extern "C" __global__ void __launch_bounds__(threads) name(const __grid_constant__ Arguments a)
+// The same for a kernel that takes no more registers than so many blocks on one multiprocessor have.
+#define KERNEL_BESIDE(name, threads, blocks, Arguments) \
+    extern "C" __global__ void __launch_bounds__(threads, blocks) name(const __grid_constant__ Arguments a)
 #endif
 
 #define DEVICE __device__ __forceinline__
@@ -23,6 +27,52 @@ typedef unsigned long long u64;
 // The place of this thread among all of its grid, and how many there are: for loops over many numbers.
 DEVICE u64 thread_of_grid() { return (u64)blockIdx.x * blockDim.x + threadIdx.x; }
 DEVICE u64 threads_of_grid() { return (u64)gridDim.x * blockDim.x; }
+
+// Copies to shared memory that go on while the thread does something else. What is not inside is 0. `end_copies` ends a
+// group of them, and `wait_for_copies` waits until all groups but the last few are there; other threads of the block know
+// of it after the next __syncthreads().
+DEVICE void copy4(float *shared, const float *from, bool is_inside) {
+#ifdef EMULATED
+    *shared = is_inside ? *from : 0.0f;
+#else
+    const u32 to = (u32)__cvta_generic_to_shared(shared), bytes = is_inside ? 4 : 0;
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
+#endif
+}
+
+// The same for 4 numbers, at places that are multiples of 16 bytes.
+DEVICE void copy16(float *shared, const float *from, bool is_inside) {
+#ifdef EMULATED
+    *(float4 *)shared = is_inside ? *(const float4 *)from : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+#else
+    const u32 to = (u32)__cvta_generic_to_shared(shared), bytes = is_inside ? 16 : 0;
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
+#endif
+}
+
+DEVICE void end_copies() {
+#ifndef EMULATED
+    asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+
+template <u32 LEFT>
+DEVICE void wait_for_copies() {
+#ifndef EMULATED
+    asm volatile("cp.async.wait_group %0;" ::"n"(LEFT) : "memory");
+#endif
+}
+
+// A number that others are divided by: by a multiplication and a shift, since a GPU has no instruction that divides. What
+// is divided is below 2^31.
+struct Divisor {
+    u32 by;
+    u32 multiplier;
+    u32 shift;
+};
+
+DEVICE u32 operator/(u32 x, const Divisor &d) { return (__umulhi(x, d.multiplier) + x) >> d.shift; }
+DEVICE u32 operator%(u32 x, const Divisor &d) { return x - x / d * d.by; }
 
 // The columns of a panel of a dense layer's weights.
 constexpr u32 PANEL = 32;

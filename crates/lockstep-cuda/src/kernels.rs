@@ -42,20 +42,32 @@ kernel_files! {
     BATCH = "batch",
     /// Dense layers.
     DENSE = "dense",
+    /// Convolutions with any windows.
+    DIRECT = "direct",
+    /// Grouped convolutions.
+    GROUPED = "grouped",
     /// Losses.
     LOSS = "loss",
     /// What changes an activation where it lies.
     POINTWISE = "pointwise",
+    /// Pools.
+    POOL = "pool",
     /// Sums over lanes, and optimizers.
     UPDATE = "update",
+    /// Winograd's convolution.
+    WINOGRAD = "winograd",
 }
 
 /// What the files include: names and texts.
 #[cfg(feature = "emulated")]
 pub static HEADERS: &[(&str, &str)] = &[
+    ("bias.cuh", include_str!("../kernels/bias.cuh")),
     ("lockstep.cuh", include_str!("../kernels/lockstep.cuh")),
     ("pointwise.cuh", include_str!("../kernels/pointwise.cuh")),
     ("product.cuh", include_str!("../kernels/product.cuh")),
+    ("tiles.cuh", include_str!("../kernels/tiles.cuh")),
+    ("transform.cuh", include_str!("../kernels/transform.cuh")),
+    ("window.cuh", include_str!("../kernels/window.cuh")),
 ];
 
 /// A kernel that takes arguments of this type.

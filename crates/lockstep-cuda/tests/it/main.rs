@@ -62,6 +62,13 @@ mod emulated {
             conformance::all(&driver);
         }
     }
+
+    #[test]
+    fn the_emulated_gpu_has_the_processors_bits_of_images() {
+        if let Some(driver) = emulated() {
+            conformance::all_of_images(&driver);
+        }
+    }
 }
 
 /// What needs a GPU.
@@ -79,6 +86,13 @@ mod gpu {
     fn a_gpu_has_the_processors_bits() {
         if let Some(driver) = real() {
             conformance::all(&driver);
+        }
+    }
+
+    #[test]
+    fn a_gpu_has_the_processors_bits_of_images() {
+        if let Some(driver) = real() {
+            conformance::all_of_images(&driver);
         }
     }
 }
