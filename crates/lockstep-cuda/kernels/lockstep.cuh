@@ -12,17 +12,41 @@ typedef unsigned long long u64;
 #include "emulator.h"
 #else
 // A kernel `name`, whose blocks have `threads` threads, and whose arguments are `a`.
-#define KERNEL(name, threads, Arguments) \
-    extern "C" __global__ void __launch_bounds__(threads) name(const __grid_constant__ Arguments a)
+#define KERNEL(name, threads, Arguments) KERNEL_THAT_WAITS(name, (threads), Arguments)
 // The same for a kernel that takes no more registers than so many blocks on one multiprocessor have.
-#define KERNEL_BESIDE(name, threads, blocks, Arguments) \
-    extern "C" __global__ void __launch_bounds__(threads, blocks) name(const __grid_constant__ Arguments a)
+#define KERNEL_BESIDE(name, threads, blocks, Arguments) KERNEL_THAT_WAITS(name, (threads, blocks), Arguments)
+#define KERNEL_THAT_WAITS(name, bounds, Arguments)                                              \
+    static __device__ __forceinline__ void name##_thread(const Arguments &a);                   \
+    extern "C" __global__ void __launch_bounds__ bounds name(const __grid_constant__ Arguments a) { \
+        let_next_begin();                                                                       \
+        wait_for_previous();                                                                    \
+        name##_thread(a);                                                                       \
+    }                                                                                           \
+    static __device__ __forceinline__ void name##_thread(const Arguments &a)
+// The same for a kernel that calls `wait_for_previous` itself, and before that touches only what no kernel of the same step
+// writes: parameters and what belongs to them, but for those that come after their update.
+#define KERNEL_AHEAD(name, threads, Arguments) \
+    extern "C" __global__ void __launch_bounds__(threads) name(const __grid_constant__ Arguments a)
 #endif
 
 #define DEVICE __device__ __forceinline__
 // A function that is long and called from many places: a copy at each of them would take the driver long to compile. It is
 // given values: of what it is given a pointer to, the compiler no longer knows where it lies.
 #define DEVICE_CALLED static __device__ __noinline__
+
+// On GPUs that can (Hopper and later), a kernel of a step begins before the one before it has ended, so that its launch costs
+// less time. The driver is then given PTX in which these two lines have become instructions (`driver/cuda/ahead.rs`).
+DEVICE void let_next_begin() {
+#ifndef EMULATED
+    asm volatile("// lockstep: let the next kernel begin" ::: "memory");
+#endif
+}
+
+DEVICE void wait_for_previous() {
+#ifndef EMULATED
+    asm volatile("// lockstep: wait for the previous kernel" ::: "memory");
+#endif
+}
 
 // The place of this thread among all of its grid, and how many there are: for loops over many numbers.
 DEVICE u64 thread_of_grid() { return (u64)blockIdx.x * blockDim.x + threadIdx.x; }
@@ -73,6 +97,8 @@ struct Divisor {
 
 DEVICE u32 operator/(u32 x, const Divisor &d) { return (__umulhi(x, d.multiplier) + x) >> d.shift; }
 DEVICE u32 operator%(u32 x, const Divisor &d) { return x - x / d * d.by; }
+
+constexpr u32 WARP = 32, ALL = 0xffffffffu;
 
 // The columns of a panel of a dense layer's weights.
 constexpr u32 PANEL = 32;

@@ -20,6 +20,7 @@ mod pointwise;
 mod pool;
 mod product;
 mod step;
+mod targets;
 mod update;
 mod window;
 
@@ -27,5 +28,5 @@ pub(crate) use chain::Chain;
 pub(crate) use loss::LossKernel;
 pub(crate) use pass::{Pass, PassKind, PassMemory};
 pub(crate) use planner::Planner;
-pub(crate) use step::{BatchMemory, LaneSum, LaneTables, Progress, ResidentMemory, RowSum};
+pub(crate) use step::{BatchMemory, LaneSum, LaneTables, Progress, RowSum};
 pub(crate) use update::{OptimizerKernel, StepRate, UpdateMemory};

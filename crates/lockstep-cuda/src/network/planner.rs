@@ -8,7 +8,7 @@ pub(crate) struct Planner {
     pub(crate) rows: usize,
     /// For each kind of batch, how many lanes it has, and the rows of the largest.
     lanes: [(usize, usize); 2],
-    kept: Arena,
+    pub(crate) kept: Arena,
     scratch: Arena,
 }
 
