@@ -63,8 +63,8 @@ DEVICE WindowPlace window_place(const Image &image, const Windows &w, u32 i) {
 // Where a number of the window at a place of the table lies, and whether the image has it.
 DEVICE const float *find(const WindowTable &table, u32 place, const float *images, const Image &image,
                          const WindowPlace &number, bool &is_inside) {
-    is_inside = (u32)(table.row[place] + (int)number.row) < image.height &&
-                (u32)(table.column[place] + (int)number.column) < image.width;
+    is_inside = ((u32)(table.row[place] + (int)number.row) < image.height) &
+                ((u32)(table.column[place] + (int)number.column) < image.width);
     return images + (table.at[place] + (int)number.offset);
 }
 
@@ -117,14 +117,19 @@ DEVICE void forward(const DirectForward &a) {
         room, (depths + T::DEPTH - 1) / T::DEPTH,
         [&](u32 s, float *stage) {
             const u32 depth = s * T::DEPTH;
-            auto input = [&](u32 row, u32 d, bool &is_inside) {
-                const float *place = find(table, row, images, a.image, window_place(a.image, w, depth + d), is_inside);
-                is_inside = is_inside && depth + d < depths;
-                return place;
+            auto input = [&](u32 d) {
+                const WindowPlace number = window_place(a.image, w, depth + d);
+                return [&, d, number](u32 row, bool &is_inside) {
+                    const float *place = find(table, row, images, a.image, number, is_inside);
+                    is_inside = is_inside & (depth + d < depths);
+                    return place;
+                };
             };
-            auto weight = [&](u32 d, u32 column, bool &is_inside) {
-                is_inside = depth + d < depths && left + column < outputs;
-                return a.weight + (u64)(depth + d) * outputs + left + column;
+            auto weight = [&](u32 column) {
+                return [&, column](u32 d, bool &is_inside) {
+                    is_inside = (depth + d < depths) & (left + column < outputs);
+                    return a.weight + (u64)(depth + d) * outputs + left + column;
+                };
             };
             if (a.fours_of_input) copy_lines<4, T::HEIGHT, T::DEPTH, T::LEFT_LINE>(stage, input);
             else copy_lines<1, T::HEIGHT, T::DEPTH, T::LEFT_LINE>(stage, input);
@@ -251,7 +256,8 @@ DEVICE void input_gradient(const DirectInputGradient &a) {
     Walk brought = {}, added = {};
     u32 mask = 0;
     auto is_window = [&](u32 row, const Walk &at) {
-        return (u32)(table.row[row] - (int)at.row) < a.height && (u32)(table.column[row] - (int)at.column) < w.width.by;
+        return ((u32)(table.row[row] - (int)at.row) < a.height) &
+               ((u32)(table.column[row] - (int)at.column) < w.width.by);
     };
     in_stages<T>(
         room, stages,
@@ -260,13 +266,17 @@ DEVICE void input_gradient(const DirectInputGradient &a) {
             brought.advance(right.places, outputs, T::DEPTH);
             const int back = (int)((at.row * w.width.by + at.column) * outputs) - (int)at.depth;
             const u32 place = (down.place + at.row * w.stride[0]) * w.kernel[1] + right.place + at.column * w.stride[1];
-            auto gradient = [&](u32 row, u32 d, bool &is_inside) {
-                is_inside = at.depth + d < outputs && is_window(row, at);
-                return dy + (table.at[row] - back + (int)d);
+            auto gradient = [&](u32 d) {
+                return [&, d](u32 row, bool &is_inside) {
+                    is_inside = is_window(row, at) & (at.depth + d < outputs);
+                    return dy + (table.at[row] - back + (int)d);
+                };
             };
-            auto weight = [&](u32 d, u32 column, bool &is_inside) {
-                is_inside = at.depth + d < outputs && left + column < inputs;
-                return a.weight + ((u64)place * outputs + at.depth + d) * inputs + left + column;
+            auto weight = [&](u32 column) {
+                return [&, column](u32 d, bool &is_inside) {
+                    is_inside = (at.depth + d < outputs) & (left + column < inputs);
+                    return a.weight + ((u64)place * outputs + at.depth + d) * inputs + left + column;
+                };
             };
             if (a.fours_of_gradient) copy_lines<4, T::HEIGHT, T::DEPTH, T::LEFT_LINE>(stage, gradient);
             else copy_lines<1, T::HEIGHT, T::DEPTH, T::LEFT_LINE>(stage, gradient);
@@ -350,15 +360,19 @@ DEVICE void weight_gradient(const DirectWeightGradient &a) {
                 if (pixel >= pixels) table.row[threadIdx.x] = NOWHERE;
                 __syncthreads();
             }
-            auto input = [&](u32 d, u32 row, bool &is_inside) {
-                const u32 noted = depth % TILE_THREADS + d;
-                const float *place = find(table, noted, images, a.image, window_place(a.image, w, top + row), is_inside);
-                is_inside = is_inside && top + row < rows;
-                return place;
+            auto input = [&](u32 row) {
+                const WindowPlace number = window_place(a.image, w, top + row);
+                return [&, row, number](u32 d, bool &is_inside) {
+                    const float *place = find(table, depth % TILE_THREADS + d, images, a.image, number, is_inside);
+                    is_inside = is_inside & (top + row < rows);
+                    return place;
+                };
             };
-            auto gradient = [&](u32 d, u32 column, bool &is_inside) {
-                is_inside = depth + d < pixels && left + column < outputs;
-                return dy + (u64)(depth + d) * outputs + left + column;
+            auto gradient = [&](u32 column) {
+                return [&, column](u32 d, bool &is_inside) {
+                    is_inside = (depth + d < pixels) & (left + column < outputs);
+                    return dy + (u64)(depth + d) * outputs + left + column;
+                };
             };
             if (a.fours_of_input) copy_lines<4, T::DEPTH, T::HEIGHT, T::LEFT_LINE>(stage, input);
             else copy_lines<1, T::DEPTH, T::HEIGHT, T::LEFT_LINE>(stage, input);

@@ -22,10 +22,10 @@ struct Spread {
         for (int i = 0; i < (int)COUNT; i += (int)GROUP) {
             const float *from = edge + i * (int)SIDE;
             if constexpr (GROUP == 4) {
-                const float4 four = *(const float4 *)from;
+                const float4 four = read_four(from);
                 to[i] = four.x, to[i + 1] = four.y, to[i + 2] = four.z, to[i + 3] = four.w;
             } else if constexpr (GROUP == 2) {
-                const float2 two = *(const float2 *)from;
+                const float2 two = read_two(from);
                 to[i] = two.x, to[i + 1] = two.y;
             } else {
                 to[i] = *from;
@@ -90,7 +90,7 @@ struct Tile {
                 float a[ROWS][4];
 #pragma unroll
                 for (int i = 0; i < (int)ROWS; i++) {
-                    const float4 four = *(const float4 *)(left + i * (int)(SIDE * LEFT_LINE) + d);
+                    const float4 four = read_four(left + i * (int)(SIDE * LEFT_LINE) + d);
                     a[i][0] = four.x, a[i][1] = four.y, a[i][2] = four.z, a[i][3] = four.w;
                 }
 #pragma unroll
@@ -152,7 +152,7 @@ struct Tile {
 #pragma unroll 2
         for (u32 i = threadIdx.x; i < HEIGHT * WIDTH / 4; i += TILE_THREADS) {
             const u32 row = i / (WIDTH / 4), column = i % (WIDTH / 4) * 4;
-            end(row, column, *(const float4 *)(room + row * LINE + column));
+            end(row, column, read_four(room + row * LINE + column));
         }
     }
 };
@@ -177,8 +177,9 @@ DEVICE void in_stages(float *room, u32 stages, Bring bring, Add add) {
     }
 }
 
-// Copies lines of LENGTH numbers to shared memory, where they lie LINE apart: COPIED numbers at a time, 4 or 1. `from` says
-// where a line's numbers are from a place on, and whether they are inside of the operand.
+// Copies lines of LENGTH numbers to shared memory, where they lie LINE apart: COPIED numbers at a time, 4 or 1. Every thread
+// copies the same place of several lines. `from(place)` is what says of a line where its number at that place lies, and
+// whether it is inside of the operand.
 template <u32 COPIED, u32 LINES, u32 LENGTH, u32 LINE, class From>
 DEVICE void copy_lines(float *to, From from) {
     // Threads that copy a line together.
@@ -186,11 +187,12 @@ DEVICE void copy_lines(float *to, From from) {
     static_assert(TILE_THREADS % THREADS_OF_LINE == 0 && LINES % STEP == 0, "every thread copies as much");
     const u32 first = threadIdx.x / THREADS_OF_LINE, at = threadIdx.x % THREADS_OF_LINE * COPIED;
     float *mine = to + first * LINE + at;
+    auto at_place = from(at);
 #pragma unroll 4
     for (int line = 0; line < (int)LINES; line += (int)STEP) {
         bool is_inside = false;
-        const float *place = from(first + line, at, is_inside);
-        if constexpr (COPIED == 4) copy16(mine + line * (int)LINE, place, is_inside);
-        else copy4(mine + line * (int)LINE, place, is_inside);
+        const float *number = at_place(first + line, is_inside);
+        if constexpr (COPIED == 4) copy16(mine + line * (int)LINE, number, is_inside);
+        else copy4(mine + line * (int)LINE, number, is_inside);
     }
 }

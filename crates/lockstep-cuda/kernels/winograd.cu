@@ -154,13 +154,17 @@ DEVICE void multiply_pixels(const PixelProducts &a, u32 block, float *room) {
         room, a.inputs / T::DEPTH,
         [&](u32 s, float *stage) {
             const u32 depth = s * T::DEPTH;
-            copy_lines<4, T::HEIGHT, T::DEPTH, T::LEFT_LINE>(stage, [&](u32 row, u32 d, bool &is_inside) {
-                is_inside = top + row < a.tiles;
-                return pixels + (u64)(top + row) * a.inputs + depth + d;
+            copy_lines<4, T::HEIGHT, T::DEPTH, T::LEFT_LINE>(stage, [&](u32 d) {
+                return [&, d](u32 row, bool &is_inside) {
+                    is_inside = top + row < a.tiles;
+                    return pixels + (u64)(top + row) * a.inputs + depth + d;
+                };
             });
-            copy_lines<4, T::DEPTH, T::WIDTH, T::WIDTH>(stage + T::LEFT, [&](u32 d, u32 column, bool &is_inside) {
-                is_inside = left + column < a.outputs;
-                return weights + (u64)(depth + d) * a.outputs + left + column;
+            copy_lines<4, T::DEPTH, T::WIDTH, T::WIDTH>(stage + T::LEFT, [&](u32 column) {
+                return [&, column](u32 d, bool &is_inside) {
+                    is_inside = left + column < a.outputs;
+                    return weights + (u64)(depth + d) * a.outputs + left + column;
+                };
             });
         },
         [&](u32, const float *stage) { tile.template add_stage<false>(stage, ~0u); });
@@ -204,13 +208,17 @@ DEVICE void multiply_gradients(const WeightProducts &a, u32 block, float *room) 
         room, (tiles + T::DEPTH - 1) / T::DEPTH,
         [&](u32 s, float *stage) {
             const u32 depth = s * T::DEPTH;
-            copy_lines<4, T::DEPTH, T::HEIGHT, T::LEFT_LINE>(stage, [&](u32 d, u32 row, bool &is_inside) {
-                is_inside = depth + d < tiles && top + row < a.inputs;
-                return inputs + (u64)(depth + d) * a.inputs + top + row;
+            copy_lines<4, T::DEPTH, T::HEIGHT, T::LEFT_LINE>(stage, [&](u32 row) {
+                return [&, row](u32 d, bool &is_inside) {
+                    is_inside = (depth + d < tiles) & (top + row < a.inputs);
+                    return inputs + (u64)(depth + d) * a.inputs + top + row;
+                };
             });
-            copy_lines<4, T::DEPTH, T::WIDTH, T::WIDTH>(stage + T::LEFT, [&](u32 d, u32 column, bool &is_inside) {
-                is_inside = depth + d < tiles && left + column < a.outputs;
-                return gradients + (u64)(depth + d) * a.outputs + left + column;
+            copy_lines<4, T::DEPTH, T::WIDTH, T::WIDTH>(stage + T::LEFT, [&](u32 column) {
+                return [&, column](u32 d, bool &is_inside) {
+                    is_inside = (depth + d < tiles) & (left + column < a.outputs);
+                    return gradients + (u64)(depth + d) * a.outputs + left + column;
+                };
             });
         },
         [&](u32 s, const float *stage) { tile.add(stage, tiles - s * T::DEPTH); });

@@ -45,6 +45,22 @@ impl Launch {
         Self::new(kernel, [blocks.clamp(1, MOST_BLOCKS), 1, 1], arguments)
     }
 
+    /// The kernel's name.
+    #[cfg(feature = "timing")]
+    pub(crate) fn name(&self) -> &'static str {
+        self.kernel
+    }
+
+    /// How many blocks there are.
+    #[cfg(feature = "timing")]
+    pub(crate) fn blocks(&self) -> u64 {
+        self.grid
+            .blocks
+            .iter()
+            .map(|&blocks| u64::from(blocks))
+            .product()
+    }
+
     /// The same with its function, which the device loads.
     pub(crate) fn load(self, device: &dyn Device) -> Result<LoadedLaunch, CudaError> {
         Ok(LoadedLaunch {

@@ -28,6 +28,8 @@ mod ring;
 mod rows;
 mod setup;
 mod streams;
+#[cfg(feature = "timing")]
+pub mod timing;
 mod training;
 
 pub use arguments::Arguments;

@@ -103,22 +103,21 @@ fn part(operation: &Operation, planner: &mut Planner) -> Result<Part, CudaError>
                 weight: weight.clone(),
                 bias: bias.clone(),
             };
-            return Ok(Part::Layer(convolution.layer(*method, planner)));
+            return Ok(Part::Layer(convolution.layer(*method, planner)?));
         }
         Operation::BatchNorm { .. } => "batch-norm",
         Operation::GroupNorm { .. } => "group-norm",
         &Operation::MaxPool { window, input } => {
-            return Ok(Part::Layer(Box::new(PoolLayer::max(
-                planner, window, input,
-            ))));
+            let pool = PoolLayer::max(planner, window, input)?;
+            return Ok(Part::Layer(Box::new(pool)));
         }
         &Operation::AvgPool { window, input } => {
-            return Ok(Part::Layer(Box::new(PoolLayer::mean(
-                planner, window, input,
-            ))));
+            let pool = PoolLayer::mean(planner, window, input)?;
+            return Ok(Part::Layer(Box::new(pool)));
         }
         &Operation::GlobalPool { input } => {
-            return Ok(Part::Layer(Box::new(PoolLayer::image(planner, input))));
+            let pool = PoolLayer::image(planner, input)?;
+            return Ok(Part::Layer(Box::new(pool)));
         }
         Operation::LeakyRelu { .. }
         | Operation::Gelu

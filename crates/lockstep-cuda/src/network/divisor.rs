@@ -1,6 +1,7 @@
 //! Numbers that a kernel divides by often: a GPU has no instruction that divides.
 
 use crate::arguments::arguments;
+use crate::error::CudaError;
 
 arguments! {
     /// What a kernel needs to divide by a number: `(high(x * multiplier) + x) >> shift`, where `high` is the upper half of
@@ -9,6 +10,19 @@ arguments! {
         by: u32,
         multiplier: u32,
         shift: u32,
+    }
+}
+
+/// Numbers that are divided are below this, and so are all that a kernel counts.
+const MOST: usize = 1 << 31;
+
+/// Refuses more numbers than a kernel can count: so many times `numbers`.
+pub(crate) fn check_count(what: &str, times: usize, numbers: usize) -> Result<(), CudaError> {
+    match times.saturating_mul(numbers) < MOST {
+        true => Ok(()),
+        false => Err(CudaError::Unsupported {
+            what: format!("{what} of {numbers} numbers, {times} at a time"),
+        }),
     }
 }
 
@@ -33,7 +47,7 @@ mod tests {
 
     #[test]
     fn a_multiplication_and_a_shift_divide() {
-        let most = (1u32 << 31) - 1;
+        let most = MOST as u32 - 1;
         let near = |x: u32| [x.saturating_sub(1), x, x + 1];
         for by in (1..2000).chain([4095, 65_537, 1_000_003, 1 << 30, most]) {
             let d = Divisor::new(by as usize);

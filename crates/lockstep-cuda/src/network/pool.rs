@@ -1,12 +1,13 @@
 //! Pools: the largest number or the mean of every window, or of the whole image, channel by channel.
 
 use super::chain::{Backward, Forward, Layer};
-use super::divisor::Divisor;
+use super::divisor::{Divisor, check_count};
 use super::pass::Pass;
 use super::planner::Planner;
 use super::pointwise::Pointwise;
 use super::window::{Axis, Pixels, axes};
 use crate::arguments::{Pointer, arguments};
+use crate::error::CudaError;
 use crate::kernels::{Kernel, POOL};
 use crate::launch::Launch;
 use crate::memory::DeviceSlice;
@@ -66,37 +67,52 @@ pub(crate) struct PoolLayer {
 }
 
 impl PoolLayer {
+    /// # Errors
+    /// When there are more numbers than a kernel can count, as with all that follow.
     fn new(
         kernels: &'static PoolKernels,
         planner: &mut Planner,
         window: Window,
         input: Dims,
-    ) -> Self {
+    ) -> Result<Self, CudaError> {
         // Whoever built the network has seen that at least one window fits.
         let output = window.output(input).unwrap_or(input);
-        Self {
+        check_count(
+            "a pool of images",
+            planner.rows,
+            input.len().max(output.len()),
+        )?;
+        Ok(Self {
             kernels,
             axes: axes(window, [input, output]),
             input,
             output,
             winners: planner.keep(0),
-        }
+        })
     }
 
     /// The largest number of every window.
-    pub(crate) fn max(planner: &mut Planner, window: Window, input: Dims) -> Self {
-        let pool = Self::new(&MAX, planner, window, input);
+    pub(crate) fn max(
+        planner: &mut Planner,
+        window: Window,
+        input: Dims,
+    ) -> Result<Self, CudaError> {
+        let pool = Self::new(&MAX, planner, window, input)?;
         let winners = planner.keep(planner.rows * pool.output.len());
-        Self { winners, ..pool }
+        Ok(Self { winners, ..pool })
     }
 
     /// The mean of every window.
-    pub(crate) fn mean(planner: &mut Planner, window: Window, input: Dims) -> Self {
+    pub(crate) fn mean(
+        planner: &mut Planner,
+        window: Window,
+        input: Dims,
+    ) -> Result<Self, CudaError> {
         Self::new(&MEAN, planner, window, input)
     }
 
     /// The mean of the image.
-    pub(crate) fn image(planner: &mut Planner, input: Dims) -> Self {
+    pub(crate) fn image(planner: &mut Planner, input: Dims) -> Result<Self, CudaError> {
         let window = Window {
             kernel: [input.height, input.width],
             stride: [1, 1],

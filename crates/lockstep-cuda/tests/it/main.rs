@@ -6,6 +6,7 @@
 mod conformance;
 mod devices;
 mod emulator;
+mod timing;
 mod training;
 
 use lockstep_cuda::driver::Driver;
