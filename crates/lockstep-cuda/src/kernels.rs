@@ -71,6 +71,7 @@ pub static HEADERS: &[(&str, &str)] = &[
     ("optimizer.cuh", include_str!("../kernels/optimizer.cuh")),
     ("pointwise.cuh", include_str!("../kernels/pointwise.cuh")),
     ("product.cuh", include_str!("../kernels/product.cuh")),
+    ("step.cuh", include_str!("../kernels/step.cuh")),
     ("targets.cuh", include_str!("../kernels/targets.cuh")),
     ("tiles.cuh", include_str!("../kernels/tiles.cuh")),
     ("transform.cuh", include_str!("../kernels/transform.cuh")),
