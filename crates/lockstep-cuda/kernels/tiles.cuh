@@ -32,6 +32,18 @@ struct Spread {
             }
         }
     }
+
+    // Writes them.
+    static DEVICE void write(const float (&from)[COUNT], float *edge, u32 thread) {
+        edge += thread * GROUP;
+#pragma unroll
+        for (int i = 0; i < (int)COUNT; i += (int)GROUP) {
+            float *to = edge + i * (int)SIDE;
+            if constexpr (GROUP == 4) *(float4 *)to = make_float4(from[i], from[i + 1], from[i + 2], from[i + 3]);
+            else if constexpr (GROUP == 2) *(float2 *)to = make_float2(from[i], from[i + 1]);
+            else *to = from[i];
+        }
+    }
 };
 
 // Which numbers of the left operand lie side by side in memory: those along the depth, or those along the edge. Of the right
@@ -145,8 +157,7 @@ struct Tile {
         __syncthreads();
 #pragma unroll
         for (u32 i = 0; i < ROWS; i++) {
-#pragma unroll
-            for (u32 j = 0; j < COLUMNS; j++) room[row(i) * LINE + column(j)] = sums[i][j];
+            Spread<COLUMNS>::write(sums[i], room + row(i) * LINE, across());
         }
         __syncthreads();
 #pragma unroll 2
