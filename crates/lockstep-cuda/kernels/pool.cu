@@ -51,109 +51,123 @@ DEVICE void end_backward(const Pool &a, const PixelPlace &p, float (&dx)[N]) {
     write(dx, a.dx + place);
 }
 
+// Calls `visit` for every group of channels that the grid has, with its number and where it lies.
+template <u32 N, class Visit>
+DEVICE void each_group(const Pool &a, Visit visit) {
+    for (u32 i = (u32)thread_of_grid(); i < a.count; i += (u32)threads_of_grid()) visit(i, pixel_place<N>(a.pixels, i));
+}
+
+// Calls `visit` for every pixel that a window covers, with its place in the window and its channels.
+template <u32 N, class Visit>
+DEVICE void each_pixel(const Pool &a, const PixelPlace &window, Visit visit) {
+    const Range rows = pixels_of(a.down, window.row), columns = pixels_of(a.across, window.column);
+    for (u32 row = rows.begin; row < rows.end; row++) {
+        for (u32 column = columns.begin; column < columns.end; column++) {
+            const u32 down = place_in(a.down, window.row, row), across = place_in(a.across, window.column, column);
+            float x[N];
+            read(a.x + place_of(a, window.image, row, column, a.down.input, a.across.input) + window.channel, x);
+            visit(down * a.across.kernel + across, x);
+        }
+    }
+}
+
+// Calls `visit` for every window that covers a pixel, with the pixel's place in the window, the gradient by the window's
+// channels, and where that lies.
+template <u32 N, class Visit>
+DEVICE void each_window(const Pool &a, const PixelPlace &pixel, Visit visit) {
+    const Range rows = windows_of(a.down, pixel.row), columns = windows_of(a.across, pixel.column);
+    for (u32 row = rows.begin; row < rows.end; row++) {
+        for (u32 column = columns.begin; column < columns.end; column++) {
+            const u32 down = place_in(a.down, row, pixel.row), across = place_in(a.across, column, pixel.column);
+            const u64 from = place_of(a, pixel.image, row, column, a.down.output, a.across.output) + pixel.channel;
+            float dy[N];
+            read(a.dy + from, dy);
+            visit(down * a.across.kernel + across, dy, from);
+        }
+    }
+}
+
+template <u32 N>
+DEVICE void add(float (&sum)[N], const float (&more)[N]) {
+#pragma unroll
+    for (u32 k = 0; k < N; k++) sum[k] += more[k];
+}
+
+template <u32 N>
+DEVICE void scale(float (&x)[N], float by) {
+#pragma unroll
+    for (u32 k = 0; k < N; k++) x[k] *= by;
+}
+
 template <u32 N>
 DEVICE void max_forward(const Pool &a) {
-    for (u32 i = (u32)thread_of_grid(); i < a.count; i += (u32)threads_of_grid()) {
-        const PixelPlace p = pixel_place<N>(a.pixels, i);
-        const Range rows = pixels_of(a.down, p.row), columns = pixels_of(a.across, p.column);
-        const u32 first = place_in(a.down, p.row, rows.begin) * a.across.kernel;
+    each_group<N>(a, [&](u32 i, const PixelPlace &p) {
+        // Until a pixel wins, the first one of the image that the window covers.
+        const u32 row = pixels_of(a.down, p.row).begin, column = pixels_of(a.across, p.column).begin;
+        const u32 first = place_in(a.down, p.row, row) * a.across.kernel + place_in(a.across, p.column, column);
         float best[N];
         u32 winner[N];
 #pragma unroll
         for (u32 k = 0; k < N; k++) {
             best[k] = __uint_as_float(0xff800000u);
-            winner[k] = first + place_in(a.across, p.column, columns.begin);
+            winner[k] = first;
         }
-        for (u32 row = rows.begin; row < rows.end; row++) {
-            for (u32 column = columns.begin; column < columns.end; column++) {
-                const u32 place = place_in(a.down, p.row, row) * a.across.kernel + place_in(a.across, p.column, column);
-                float x[N];
-                read(a.x + place_of(a, p.image, row, column, a.down.input, a.across.input) + p.channel, x);
+        each_pixel<N>(a, p, [&](u32 place, const float (&x)[N]) {
 #pragma unroll
-                for (u32 k = 0; k < N; k++) {
-                    // The first of equals wins, and a NaN over all.
-                    const bool wins = x[k] > best[k] || x[k] != x[k];
-                    best[k] = wins ? x[k] : best[k];
-                    winner[k] = wins ? place : winner[k];
-                }
+            for (u32 k = 0; k < N; k++) {
+                // The first of equals wins, and a NaN over all.
+                const bool wins = x[k] > best[k] || x[k] != x[k];
+                best[k] = wins ? x[k] : best[k];
+                winner[k] = wins ? place : winner[k];
             }
-        }
+        });
         if constexpr (N == 4) {
             ((u32 *)a.winners)[i] = winner[0] | winner[1] << 8 | winner[2] << 16 | winner[3] << 24;
         } else {
             a.winners[i] = (u8)winner[0];
         }
         end_forward(a, p, best);
-    }
+    });
 }
 
 // Every pixel collects from the windows that it won.
 template <u32 N>
 DEVICE void max_backward(const Pool &a) {
-    for (u32 i = (u32)thread_of_grid(); i < a.count; i += (u32)threads_of_grid()) {
-        const PixelPlace p = pixel_place<N>(a.pixels, i);
-        const Range rows = windows_of(a.down, p.row), columns = windows_of(a.across, p.column);
+    each_group<N>(a, [&](u32, const PixelPlace &p) {
         float sum[N] = {};
-        for (u32 row = rows.begin; row < rows.end; row++) {
-            for (u32 column = columns.begin; column < columns.end; column++) {
-                const u32 place = place_in(a.down, row, p.row) * a.across.kernel + place_in(a.across, column, p.column);
-                const u64 from = place_of(a, p.image, row, column, a.down.output, a.across.output) + p.channel;
-                float dy[N];
-                read(a.dy + from, dy);
-                const u32 winners = N == 4 ? *(const u32 *)(a.winners + from) : a.winners[from];
+        each_window<N>(a, p, [&](u32 place, const float (&dy)[N], u64 from) {
+            const u32 winners = N == 4 ? *(const u32 *)(a.winners + from) : a.winners[from];
 #pragma unroll
-                for (u32 k = 0; k < N; k++) sum[k] += (winners >> 8 * k & 0xff) == place ? dy[k] : 0.0f;
-            }
-        }
+            for (u32 k = 0; k < N; k++) sum[k] += (winners >> 8 * k & 0xff) == place ? dy[k] : 0.0f;
+        });
         end_backward(a, p, sum);
-    }
+    });
 }
 
 template <u32 N>
 DEVICE void mean_forward(const Pool &a) {
-    for (u32 i = (u32)thread_of_grid(); i < a.count; i += (u32)threads_of_grid()) {
-        const PixelPlace p = pixel_place<N>(a.pixels, i);
-        const Range rows = pixels_of(a.down, p.row), columns = pixels_of(a.across, p.column);
+    each_group<N>(a, [&](u32, const PixelPlace &p) {
         float sum[N] = {};
-        for (u32 row = rows.begin; row < rows.end; row++) {
-            for (u32 column = columns.begin; column < columns.end; column++) {
-                float x[N];
-                read(a.x + place_of(a, p.image, row, column, a.down.input, a.across.input) + p.channel, x);
-#pragma unroll
-                for (u32 k = 0; k < N; k++) sum[k] += x[k];
-            }
-        }
-#pragma unroll
-        for (u32 k = 0; k < N; k++) sum[k] *= a.share;
+        each_pixel<N>(a, p, [&](u32, const float (&x)[N]) { add(sum, x); });
+        scale(sum, a.share);
         end_forward(a, p, sum);
-    }
+    });
 }
 
 template <u32 N>
 DEVICE void mean_backward(const Pool &a) {
-    for (u32 i = (u32)thread_of_grid(); i < a.count; i += (u32)threads_of_grid()) {
-        const PixelPlace p = pixel_place<N>(a.pixels, i);
-        const Range rows = windows_of(a.down, p.row), columns = windows_of(a.across, p.column);
+    each_group<N>(a, [&](u32, const PixelPlace &p) {
         float sum[N] = {};
-        for (u32 row = rows.begin; row < rows.end; row++) {
-            for (u32 column = columns.begin; column < columns.end; column++) {
-                float dy[N];
-                read(a.dy + place_of(a, p.image, row, column, a.down.output, a.across.output) + p.channel, dy);
-#pragma unroll
-                for (u32 k = 0; k < N; k++) sum[k] += dy[k];
-            }
-        }
-#pragma unroll
-        for (u32 k = 0; k < N; k++) sum[k] *= a.share;
+        each_window<N>(a, p, [&](u32, const float (&dy)[N], u64) { add(sum, dy); });
+        scale(sum, a.share);
         end_backward(a, p, sum);
-    }
+    });
 }
 
 // The mean of an image, whose window is all of it: line by line, as a large image would lose too much in a row.
 template <u32 N>
 DEVICE void image_forward(const Pool &a) {
-    for (u32 i = (u32)thread_of_grid(); i < a.count; i += (u32)threads_of_grid()) {
-        const PixelPlace p = pixel_place<N>(a.pixels, i);
+    each_group<N>(a, [&](u32, const PixelPlace &p) {
         const float *from = a.x + place_of(a, p.image, 0, 0, a.down.input, a.across.input) + p.channel;
         float sum[N] = {};
         for (u32 row = 0; row < a.down.input; row++) {
@@ -162,28 +176,23 @@ DEVICE void image_forward(const Pool &a) {
             for (u32 column = 0; column < a.across.input; column++) {
                 float x[N];
                 read(from + (u64)(row * a.across.input + column) * a.channels, x);
-#pragma unroll
-                for (u32 k = 0; k < N; k++) line[k] += x[k];
+                add(line, x);
             }
-#pragma unroll
-            for (u32 k = 0; k < N; k++) sum[k] += line[k];
+            add(sum, line);
         }
-#pragma unroll
-        for (u32 k = 0; k < N; k++) sum[k] *= a.share;
+        scale(sum, a.share);
         end_forward(a, p, sum);
-    }
+    });
 }
 
 template <u32 N>
 DEVICE void image_backward(const Pool &a) {
-    for (u32 i = (u32)thread_of_grid(); i < a.count; i += (u32)threads_of_grid()) {
-        const PixelPlace p = pixel_place<N>(a.pixels, i);
+    each_group<N>(a, [&](u32, const PixelPlace &p) {
         float dx[N];
         read(a.dy + (u64)p.image * a.channels + p.channel, dx);
-#pragma unroll
-        for (u32 k = 0; k < N; k++) dx[k] *= a.share;
+        scale(dx, a.share);
         end_backward(a, p, dx);
-    }
+    });
 }
 
 // A kernel for channels that come in fours, and one for any channels.

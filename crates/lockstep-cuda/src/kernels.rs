@@ -44,6 +44,8 @@ kernel_files! {
     DENSE = "dense",
     /// Convolutions with any windows.
     DIRECT = "direct",
+    /// Their gradient by the weights.
+    DIRECT_WEIGHTS = "direct_weights",
     /// Grouped convolutions.
     GROUPED = "grouped",
     /// Losses.
@@ -76,6 +78,10 @@ pub static HEADERS: &[(&str, &str)] = &[
     ("tiles.cuh", include_str!("../kernels/tiles.cuh")),
     ("transform.cuh", include_str!("../kernels/transform.cuh")),
     ("window.cuh", include_str!("../kernels/window.cuh")),
+    (
+        "window_table.cuh",
+        include_str!("../kernels/window_table.cuh"),
+    ),
 ];
 
 /// A kernel that takes arguments of this type.

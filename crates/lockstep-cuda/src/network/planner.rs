@@ -25,7 +25,9 @@ impl Planner {
 
     /// Into how many parts the rows of all lanes are cut at the most, where each has so many rows of one lane.
     pub(crate) fn parts(&self, rows: usize) -> usize {
-        let parts = self.lanes.map(|(lanes, most)| lanes * most.div_ceil(rows));
+        let parts = self
+            .lanes
+            .map(|(lanes, most)| lanes * most.div_ceil(rows.max(1)));
         parts.into_iter().max().unwrap_or(0)
     }
 

@@ -1,5 +1,6 @@
-//! Convolutions with any windows, window by window. `direct.cu` has the kernels: of the outputs, of the gradient by the
-//! input, and of the gradient by the weights in groups of images, with what comes before and after these two.
+//! Convolutions with any windows, window by window. `direct.cu` has the kernels of the outputs and of the gradient by the
+//! input, with what comes before it; `direct_weights.cu` those of the gradient by the weights, which is computed by groups of
+//! images and then added up.
 
 use super::super::chain::{Backward, Forward, Layer};
 use super::super::divisor::Divisor;
@@ -9,7 +10,7 @@ use super::super::pointwise::Pointwise;
 use super::Convolution;
 use super::bias::{BiasMemory, BiasSums, ImageSums};
 use crate::arguments::{Arguments, Pointer, arguments};
-use crate::kernels::{DIRECT, Kernel};
+use crate::kernels::{DIRECT, DIRECT_WEIGHTS, Kernel, KernelFile};
 use crate::launch::Launch;
 use crate::memory::DeviceSlice;
 
@@ -123,10 +124,14 @@ struct TileKernels<A> {
 }
 
 impl<A: Arguments + 'static> TileKernels<A> {
-    const fn new(large: &'static str, small: (&'static str, [usize; 2])) -> Self {
+    const fn new(
+        file: &'static KernelFile,
+        large: &'static str,
+        small: (&'static str, [usize; 2]),
+    ) -> Self {
         Self {
-            large: (Kernel::new(&DIRECT, large, MULTIPLYING), [64, 64]),
-            small: (Kernel::new(&DIRECT, small.0, MULTIPLYING), small.1),
+            large: (Kernel::new(file, large, MULTIPLYING), [64, 64]),
+            small: (Kernel::new(file, small.0, MULTIPLYING), small.1),
         }
     }
 
@@ -140,18 +145,23 @@ impl<A: Arguments + 'static> TileKernels<A> {
     }
 }
 
-const FORWARD: TileKernels<DirectForward> =
-    TileKernels::new("direct_forward_wide", ("direct_forward_narrow", [64, 32]));
+const FORWARD: TileKernels<DirectForward> = TileKernels::new(
+    &DIRECT,
+    "direct_forward_wide",
+    ("direct_forward_narrow", [64, 32]),
+);
 const INPUT_GRADIENT: TileKernels<DirectInputGradient> = TileKernels::new(
+    &DIRECT,
     "direct_input_gradient_wide",
     ("direct_input_gradient_narrow", [64, 32]),
 );
 const WEIGHT_GRADIENT: TileKernels<DirectWeightGradient> = TileKernels::new(
+    &DIRECT_WEIGHTS,
     "direct_weight_gradient_large",
     ("direct_weight_gradient_small", [32, 32]),
 );
 const BEGIN: Kernel<DirectBegin> = Kernel::new(&DIRECT, "direct_begin", THREADS as u32);
-const END: Kernel<DirectEnd> = Kernel::new(&DIRECT, "direct_end", THREADS as u32);
+const END: Kernel<DirectEnd> = Kernel::new(&DIRECT_WEIGHTS, "direct_end", THREADS as u32);
 
 /// Columns above which a tile is wide.
 const NARROW: usize = 32;

@@ -1,7 +1,11 @@
 //! Networks of images: convolutions by all methods, and pools.
 
 use super::cases::Case;
-use lockstep_nn::{Dims, LayerSpec, NamedLayer, layers};
+use lockstep_base::random::Stream;
+use lockstep_nn::{Dims, LayerSpec, NamedLayer, Window, layers};
+
+/// Networks that are drawn.
+const RANDOM: u64 = 8;
 
 /// A convolution of windows of `kernel`, `stride` and `padding`.
 fn convolution(out: usize, window: [[usize; 2]; 3], groups: usize, bias: bool) -> LayerSpec {
@@ -42,6 +46,8 @@ pub(super) fn cases() -> Vec<Case> {
     all.push(left_out());
     all.extend(grouped());
     all.extend(pools());
+    all.extend(special_numbers());
+    all.extend((0..RANDOM).map(random));
     all
 }
 
@@ -51,7 +57,7 @@ fn by_winograd() -> Vec<Case> {
     vec![
         case(
             "whole tiles",
-            [8, 8, 16],
+            [16, 16, 16],
             7,
             [
                 winograd(32, [1, 1], true),
@@ -79,10 +85,18 @@ fn by_winograd() -> Vec<Case> {
             3,
             [winograd(16, [1, 1], true), winograd(16, [1, 1], true)],
         ),
+        // Enough products for the largest tiles.
+        case(
+            "lanes of one row",
+            [16, 17, 64],
+            16,
+            [winograd(64, [1, 1], true)],
+        )
+        .in_batches(16, 16),
         case(
             "many channels",
-            [3, 2, 64],
-            5,
+            [8, 17, 64],
+            4,
             [
                 winograd(64, [1, 1], true),
                 relu,
@@ -131,6 +145,13 @@ fn direct() -> Vec<Case> {
                 convolution(33, [[1, 2], [2, 1], [0, 1]], 1, false),
             ],
         ),
+        case(
+            "a large kernel",
+            [1, 1, 700],
+            41,
+            [convolution(800, [[1, 1], [1, 1], [0, 0]], 1, false)],
+        )
+        .in_batches(41, 2),
         case(
             "groups of images",
             [20, 20, 3],
@@ -263,19 +284,152 @@ fn pools() -> Vec<Case> {
             dropout(),
         ]
     };
-    let with_nan = |name, special: &[f32]| {
-        let mut case = case(name, [6, 7, 3], 4, network(4));
-        for (i, x) in case.inputs.iter_mut().enumerate() {
-            if i % 31 == 0 {
-                *x = special[i / 31 % special.len()];
-            }
-        }
-        case
-    };
     vec![
         case("pools of fours", [13, 11, 3], 5, network(8)).in_batches(3, 2),
         case("pools of ones", [12, 14, 2], 5, network(7)).in_batches(4, 3),
-        with_nan("pools of NaN", &[f32::NAN, 1.0]),
-        with_nan("pools of infinities", &[f32::NEG_INFINITY, 0.5]),
+        with(
+            &[f32::NAN, 1.0],
+            case("pools of NaN", [6, 7, 3], 4, network(4)),
+        ),
+        with(
+            &[f32::NEG_INFINITY, 0.5],
+            case("pools of infinities", [6, 7, 3], 4, network(4)),
+        ),
     ]
+}
+
+/// The case with some of its inputs replaced by these.
+fn with(special: &[f32], mut case: Case) -> Case {
+    for (i, x) in case.inputs.iter_mut().enumerate() {
+        if i % 31 == 0 {
+            *x = special[i / 31 % special.len()];
+        }
+    }
+    case
+}
+
+/// Inputs that are not normal numbers, by every method.
+fn special_numbers() -> Vec<Case> {
+    let methods = [
+        (
+            "winograd",
+            vec![winograd(16, [1, 1], true), winograd(16, [1, 1], false)],
+        ),
+        (
+            "direct",
+            vec![
+                convolution(18, [[3, 3], [2, 1], [1, 1]], 1, true),
+                convolution(5, [[2, 2], [1, 1], [0, 0]], 1, false),
+            ],
+        ),
+        (
+            "grouped",
+            vec![
+                convolution(16, [[3, 3], [1, 2], [1, 1]], 16, true),
+                convolution(8, [[2, 2], [1, 1], [0, 1]], 4, false),
+            ],
+        ),
+    ];
+    let numbers: [(&str, &[f32]); 4] = [
+        ("subnormal", &[1e-40, -1e-45, f32::MIN_POSITIVE, -0.0]),
+        ("large", &[1e30, -3e37, 1.0]),
+        ("no", &[f32::NAN, 1.0]),
+        ("infinite", &[f32::INFINITY, -1.0, f32::NEG_INFINITY]),
+    ];
+    let pairs = methods
+        .iter()
+        .flat_map(|method| numbers.map(|numbers| (method, numbers)));
+    let cases = pairs.map(|((method, layers), (kind, numbers))| {
+        let name = format!("{kind} numbers, {method}");
+        with(
+            numbers,
+            case(&name, [6, 5, 16], 4, layers.clone()).in_batches(3, 2),
+        )
+    });
+    cases.collect()
+}
+
+/// A network of a few layers that are drawn, with batches and lanes that are drawn.
+fn random(number: u64) -> Case {
+    let mut draw = Stream::new(23, number);
+    let mut below = |limit: u32| draw.below(limit) as usize;
+    let mut dims = Dims::image(1 + below(14), 1 + below(14), [3, 16, 5, 8][below(4)]);
+    let input = [dims.height, dims.width, dims.channels];
+    let mut specs = Vec::new();
+    for _ in 0..1 + below(4) {
+        let kernel = [1 + below(5), 1 + below(5)];
+        let window = Window {
+            kernel,
+            stride: [1 + below(3), 1 + below(3)],
+            padding: [below(kernel[0] as u32), below(kernel[1] as u32)],
+        };
+        let channels = dims.channels;
+        let kind = below(6);
+        let (window, spec) = match kind {
+            0 | 1 => {
+                let padding = [below(3), below(3)];
+                let window = Window {
+                    kernel: [3, 3],
+                    stride: [1, 1],
+                    padding,
+                };
+                let out = if below(3) == 0 {
+                    1 + below(70)
+                } else {
+                    16 * (1 + below(5))
+                };
+                (window, winograd(out, padding, below(2) == 0))
+            }
+            2 | 3 => {
+                let out = 1 + below(80);
+                let window_of = [window.kernel, window.stride, window.padding];
+                (window, convolution(out, window_of, 1, below(2) == 0))
+            }
+            4 => {
+                let groups = if below(2) == 0 { channels } else { 1 };
+                let out = groups * (1 + below(2));
+                let window_of = [window.kernel, window.stride, window.padding];
+                (window, convolution(out, window_of, groups, below(2) == 0))
+            }
+            _ => {
+                let padding = window.kernel.map(|kernel| kernel / 2);
+                let window = Window { padding, ..window };
+                let Window { kernel, stride, .. } = window;
+                let spec = match below(2) {
+                    0 => LayerSpec::MaxPool(layers::MaxPool {
+                        kernel,
+                        stride,
+                        padding,
+                    }),
+                    _ => LayerSpec::AvgPool(layers::AvgPool {
+                        kernel,
+                        stride,
+                        padding,
+                    }),
+                };
+                (window, spec)
+            }
+        };
+        let Some(output) = window.output(dims) else {
+            continue;
+        };
+        if let LayerSpec::Conv2d(convolution) = &spec {
+            dims.channels = convolution.out;
+        }
+        dims = Dims {
+            channels: dims.channels,
+            ..output
+        };
+        specs.push(spec);
+        if below(2) == 0 {
+            specs.push(LayerSpec::Relu);
+        }
+        if below(4) == 0 {
+            specs.push(LayerSpec::Dropout(layers::Dropout { p: 0.3 }));
+        }
+    }
+    let batch = 1 + below(12);
+    let lanes = 1 + below(batch.min(4) as u32);
+    let samples = batch + below(batch as u32 + 1);
+    case(&format!("random {number}"), input, samples, specs).in_batches(batch, lanes)
 }
