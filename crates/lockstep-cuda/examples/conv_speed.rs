@@ -5,8 +5,7 @@
 //! A NAME (`cifar` or `resnet`) leaves out the other network. `docs/decisions/0056-convolutions-on-a-gpu.md` says what each
 //! of them may take.
 
-use lockstep_cuda::timing::{PassTime, TimedLayers, TimedPass};
-use lockstep_cuda::{CudaError, Gpu};
+use lockstep_cuda::{CudaError, Gpu, PassTime, TimedLayers, TimedPass};
 use lockstep_nn::{
     BuiltLayer, ConvolutionMethod, Dims, Layout, Model, NamedLayer, Operation, OperationChain, zoo,
 };
@@ -240,7 +239,8 @@ impl Shape {
 fn kernels(pass: &PassTime) -> String {
     let kernels = pass.kernels.iter().map(|kernel| {
         let time = microseconds(kernel.time);
-        format!("{} {time:.1} ({} blocks)", kernel.name, kernel.blocks)
+        let blocks = kernel.blocks.map(u64::from).iter().product::<u64>();
+        format!("{} {time:.1} ({blocks} blocks)", kernel.kernel)
     });
     kernels.collect::<Vec<_>>().join(", ")
 }

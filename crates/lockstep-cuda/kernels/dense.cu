@@ -1,13 +1,14 @@
-// Dense layers: y = x W + b, and the way back. The weights lie in panels of 32 columns, each row by row.
+// Dense layers: y = x W + b, and the gradient by x. The weights lie in panels of 32 columns, each row by row.
 #include "pointwise.cuh"
 #include "product.cuh"
+#include "step.cuh"
 
-// Where the weight of an input and an output lies.
-DEVICE u64 weight_place(u32 inputs, u32 outputs, u32 input, u32 output) {
-    u32 first = output / PANEL * PANEL;
-    u32 width = outputs - first < PANEL ? outputs - first : PANEL;
-    return (u64)first * inputs + (u64)input * width + (output - first);
-}
+// For few rows, so that there are enough blocks; and for more and more, where each number that is brought is used often. All
+// is chosen so that reading shared memory takes no longer than multiplying.
+typedef Tile<4, 16, 2, 1, 64, 7> SmallTile;
+typedef Tile<16, 8, 1, 4, 64, 3> MediumTile;
+typedef Tile<16, 8, 2, 4, 32, 4> LargeTile;
+typedef Tile<16, 16, 4, 4, 32, 2> LargestTile;
 
 struct DenseForward {
     float *x;
@@ -17,23 +18,146 @@ struct DenseForward {
     u32 rows;
     u32 inputs;
     u32 outputs;
+    // Whether rows of x, and of whole panels, begin at multiples of 16 bytes.
+    u32 wide_x;
+    u32 wide_weight;
+    // If this is the first kernel of a step on samples of a data set: then x has a row for each sample.
+    u32 is_first;
+    BeginStep begin;
     Pointwise then;
 };
 
-template <class T>
-DEVICE void forward(const DenseForward &a) {
-    product<T, DEPTH_FIRST, EDGE_FIRST>(
-        a.rows, a.outputs, a.inputs,
-        [&](u32 row, u32 input) { return a.x[(u64)row * a.inputs + input]; },
-        [&](u32 output, u32 input) { return a.weight[weight_place(a.inputs, a.outputs, input, output)]; },
-        [&](u32, u32 output) { return a.bias[output]; },
-        [&](u32 row, u32 output, float sum) {
-            a.y[(u64)row * a.outputs + output] = pointwise(a.then, sum, row, output);
-        });
+// Sets the bits of what is left of a thread's numbers by what `left(i)` says of row i.
+template <class T, class Left>
+DEVICE u32 all_rows(Left left) {
+    u32 bits = 0;
+#pragma unroll
+    for (u32 i = 0; i < T::ROWS; i++) bits |= (left(i) & ((1u << T::COLUMNS) - 1)) << (i * T::COLUMNS);
+    return bits;
 }
 
-KERNEL(dense_forward_small, SmallTile::THREADS, DenseForward) { forward<SmallTile>(a); }
-KERNEL(dense_forward_large, LargeTile::THREADS, DenseForward) { forward<LargeTile>(a); }
+template <class T>
+DEVICE void forward(const DenseForward &a) {
+    typedef Lines<T, T::HEIGHT> Left;
+    typedef Sheets<T, T::WIDTH> Right;
+    __shared__ __align__(16) float room[T::STAGES][Left::ROOM + Right::ROOM];
+    const u32 top = blockIdx.y * T::HEIGHT, left = blockIdx.x * T::WIDTH;
+    const u32 parts = (a.inputs + T::DEPTH - 1) / T::DEPTH;
+    let_next_begin();
+
+    // What this thread brings of the weights is always of the same columns of a panel.
+    const u32 brought = left + Right::edge(), panel = brought / PANEL * PANEL;
+    const u32 width = panel < a.outputs ? min(a.outputs - panel, PANEL) : 0;
+    const float *weight = a.weight + (u64)panel * a.inputs + (brought - panel);
+    const bool wide_weight = a.wide_weight && width == PANEL;
+    auto bring_weights = [&](u32 part, u32 stage) {
+#pragma unroll
+        for (u32 i = 0; i < Right::EACH; i++) {
+            const u32 d = part * T::DEPTH + Right::depth(i);
+            const u32 count = d < a.inputs ? inside(brought, a.outputs) : 0;
+            Right::bring(room[stage] + Left::ROOM, i, weight + (u64)d * width, count, wide_weight);
+        }
+    };
+    bring_ahead<T::STAGES>(parts, bring_weights);
+    float sums[T::ROWS][T::COLUMNS];
+    const u32 column = left + T::across() * T::COLUMNS;
+#pragma unroll
+    for (u32 j = 0; j < T::COLUMNS; j++) {
+        const float bias = column + j < a.outputs ? a.bias[column + j] : 0.0f;
+#pragma unroll
+        for (u32 i = 0; i < T::ROWS; i++) sums[i][j] = bias;
+    }
+
+    wait_for_previous();
+    auto sample_of = [&](u32 row) { return a.is_first ? sample_of_row(a.begin, row) : a.then.samples[row]; };
+    const float *lines[Left::EACH];
+    bool is_row[Left::EACH];
+#pragma unroll
+    for (u32 i = 0; i < Left::EACH; i++) {
+        const u32 row = top + Left::edge(i);
+        is_row[i] = row < a.rows;
+        lines[i] = a.x + (u64)(is_row[i] ? a.is_first ? sample_of(row) : row : 0) * a.inputs;
+    }
+    auto bring_inputs = [&](u32 part, u32 stage) {
+        const u32 d = part * T::DEPTH + Left::depth();
+#pragma unroll
+        for (u32 i = 0; i < Left::EACH; i++) {
+            Left::bring(room[stage], i, lines[i] + d, is_row[i] ? inside(d, a.inputs) : 0, a.wide_x);
+        }
+    };
+    bring_first<T::STAGES>(parts, bring_inputs);
+    if (a.is_first && blockIdx.x == 0) {
+        const u32 row = top + threadIdx.x;
+        if (threadIdx.x < T::HEIGHT && row < a.rows) a.begin.samples[row] = sample_of(row);
+        if (blockIdx.y == 0 && threadIdx.x == 0) note_rate(a.begin);
+    }
+    u32 kept = ALL;
+    if (a.then.has_dropout) {
+        const u64 step = a.then.progress->step;
+        kept = all_rows<T>([&](u32 i) {
+            const u32 row = top + T::down() + i * T::DOWN;
+            if (row >= a.rows || column >= a.outputs) return 0u;
+            return kept_neighbours<T::COLUMNS>(a.then, step, sample_of(row), column);
+        });
+    }
+    go_through<T::STAGES>(
+        parts,
+        [&](u32 part, u32 stage) {
+            bring_weights(part, stage);
+            bring_inputs(part, stage);
+        },
+        [&](u32 part, u32 stage) {
+            const float *x = room[stage], *w = x + Left::ROOM;
+            auto add = [&](u32 d, const float (&from)[T::ROWS]) {
+                float weights[T::COLUMNS];
+                Right::read(w, T::across() * T::COLUMNS, d, weights);
+#pragma unroll
+                for (u32 i = 0; i < T::ROWS; i++) {
+#pragma unroll
+                    for (u32 j = 0; j < T::COLUMNS; j++) sums[i][j] = fmaf(from[i], weights[j], sums[i][j]);
+                }
+            };
+            auto add_four = [&](u32 d) {
+                float4 from[T::ROWS];
+#pragma unroll
+                for (u32 i = 0; i < T::ROWS; i++) from[i] = Left::read(x, T::down() + i * T::DOWN, d);
+                float one[4][T::ROWS];
+#pragma unroll
+                for (u32 i = 0; i < T::ROWS; i++) {
+                    one[0][i] = from[i].x, one[1][i] = from[i].y, one[2][i] = from[i].z, one[3][i] = from[i].w;
+                }
+#pragma unroll
+                for (u32 k = 0; k < 4; k++) add(d + k, one[k]);
+            };
+            const u32 depth = min(T::DEPTH, a.inputs - part * T::DEPTH);
+            if (depth == T::DEPTH) {
+                constexpr u32 UNROLLED = T::ROWS * T::COLUMNS <= 8 ? 4 : 2;
+#pragma unroll UNROLLED
+                for (u32 d = 0; d < T::DEPTH; d += 4) add_four(d);
+            } else {
+#pragma unroll 1
+                for (u32 d = 0; d + 4 <= depth; d += 4) add_four(d);
+#pragma unroll 1
+                for (u32 d = depth / 4 * 4; d < depth; d++) {
+                    float from[T::ROWS];
+#pragma unroll
+                    for (u32 i = 0; i < T::ROWS; i++) from[i] = x[(T::down() + i * T::DOWN) * Left::LINE + d];
+                    add(d, from);
+                }
+            }
+        });
+    pointwise_all(a.then, sums, kept);
+#pragma unroll
+    for (u32 i = 0; i < T::ROWS; i++) {
+        const u32 row = top + T::down() + i * T::DOWN;
+        if (row < a.rows) write_neighbours(a.y + (u64)row * a.outputs, column, a.outputs, sums[i]);
+    }
+}
+
+KERNEL_AHEAD(dense_forward_small, SmallTile::THREADS, DenseForward) { forward<SmallTile>(a); }
+KERNEL_AHEAD(dense_forward_medium, MediumTile::THREADS, DenseForward) { forward<MediumTile>(a); }
+KERNEL_AHEAD(dense_forward_large, LargeTile::THREADS, DenseForward) { forward<LargeTile>(a); }
+KERNEL_AHEAD(dense_forward_largest, LargestTile::THREADS, DenseForward) { forward<LargestTile>(a); }
 
 // The gradient by the input: a chain over the outputs. `below` is what was done to the input where it lies, x.
 struct DenseInputGradient {
@@ -44,62 +168,129 @@ struct DenseInputGradient {
     u32 rows;
     u32 inputs;
     u32 outputs;
+    // Whether rows of dy, and of whole panels, begin at multiples of 16 bytes.
+    u32 wide_dy;
+    u32 wide_weight;
     Pointwise below;
 };
 
 template <class T>
 DEVICE void input_gradient(const DenseInputGradient &a) {
-    product<T, DEPTH_FIRST, DEPTH_FIRST>(
-        a.rows, a.inputs, a.outputs,
-        [&](u32 row, u32 output) { return a.dy[(u64)row * a.outputs + output]; },
-        [&](u32 input, u32 output) { return a.weight[weight_place(a.inputs, a.outputs, input, output)]; },
-        [&](u32, u32) { return 0.0f; },
-        [&](u32 row, u32 input, float sum) {
-            u64 at = (u64)row * a.inputs + input;
-            a.dx[at] = a.below.count == 0 ? sum : pointwise_gradient(a.below, a.x[at], sum, row, input);
+    typedef Lines<T, T::HEIGHT> Left;
+    typedef Lines<T, T::WIDTH> Right;
+    __shared__ __align__(16) float room[T::STAGES][Left::ROOM + Right::ROOM];
+    const u32 top = blockIdx.y * T::HEIGHT, left = blockIdx.x * T::WIDTH;
+    const u32 parts = (a.outputs + T::DEPTH - 1) / T::DEPTH;
+    let_next_begin();
+
+    auto bring_weights = [&](u32 part, u32 stage) {
+        const u32 output = part * T::DEPTH + Right::depth(), panel = output / PANEL * PANEL;
+        const u32 width = panel < a.outputs ? min(a.outputs - panel, PANEL) : 0;
+        const float *weight = a.weight + (u64)panel * a.inputs + (output - panel);
+#pragma unroll
+        for (u32 i = 0; i < Right::EACH; i++) {
+            const u32 input = left + Right::edge(i);
+            const u32 count = input < a.inputs ? inside(output, a.outputs) : 0;
+            const bool wide = a.wide_weight && width == PANEL;
+            Right::bring(room[stage] + Left::ROOM, i, weight + (u64)input * width, count, wide);
+        }
+    };
+    bring_ahead<T::STAGES>(parts, bring_weights);
+
+    wait_for_previous();
+    auto bring_gradients = [&](u32 part, u32 stage) {
+        const u32 d = part * T::DEPTH + Left::depth();
+#pragma unroll
+        for (u32 i = 0; i < Left::EACH; i++) {
+            const u32 row = top + Left::edge(i);
+            const u32 count = row < a.rows ? inside(d, a.outputs) : 0;
+            Left::bring(room[stage], i, a.dy + (u64)row * a.outputs + d, count, a.wide_dy);
+        }
+    };
+    bring_first<T::STAGES>(parts, bring_gradients);
+    // A thread has columns that are ACROSS apart.
+    u32 kept = ALL;
+    if (a.below.count > 0) {
+        kept = all_rows<T>([&](u32 i) {
+            const u32 row = top + T::down() + i * T::DOWN;
+            u32 bits = 0;
+#pragma unroll
+            for (u32 j = 0; j < T::COLUMNS; j++) {
+                const u32 column = left + T::across() + j * T::ACROSS;
+                if (row >= a.rows || column >= a.inputs) continue;
+                const bool is_left = a.below.has_relu
+                    ? !(a.x[(u64)row * a.inputs + column] == 0.0f)
+                    : kept_neighbours<1>(a.below, a.below.progress->step, a.below.samples[row], column) & 1;
+                bits |= (is_left ? 1u : 0u) << j;
+            }
+            return bits;
         });
-}
-
-KERNEL(dense_input_gradient_small, SmallTile::THREADS, DenseInputGradient) { input_gradient<SmallTile>(a); }
-KERNEL(dense_input_gradient_large, LargeTile::THREADS, DenseInputGradient) { input_gradient<LargeTile>(a); }
-
-// The gradients of weights and bias, for each lane a vector of its own: chains over the lane's rows. The third direction
-// of the grid is the lanes.
-struct DenseWeightGradient {
-    float *x;
-    float *dy;
-    // Of the first lane; those of the next begin `stride` numbers later.
-    float *d_weight;
-    float *d_bias;
-    u64 stride;
-    // The first row of every lane, and where the last lane ends.
-    u32 *lane_rows;
-    u32 inputs;
-    u32 outputs;
-};
-
-template <class T>
-DEVICE void weight_gradient(const DenseWeightGradient &a) {
-    const u64 lane = (u64)blockIdx.z * a.stride;
-    const u32 first = a.lane_rows[blockIdx.z], rows = a.lane_rows[blockIdx.z + 1] - first;
-    const float *x = a.x + (u64)first * a.inputs, *dy = a.dy + (u64)first * a.outputs;
-    float *d_weight = a.d_weight + lane, *d_bias = a.d_bias + lane;
-    product<T, EDGE_FIRST, EDGE_FIRST>(
-        a.inputs, a.outputs, rows,
-        [&](u32 input, u32 row) { return x[(u64)row * a.inputs + input]; },
-        [&](u32 output, u32 row) { return dy[(u64)row * a.outputs + output]; },
-        [&](u32, u32) { return 0.0f; },
-        [&](u32 input, u32 output, float sum) {
-            d_weight[weight_place(a.inputs, a.outputs, input, output)] = sum;
+    }
+    float sums[T::ROWS][T::COLUMNS];
+#pragma unroll
+    for (u32 i = 0; i < T::ROWS; i++) {
+#pragma unroll
+        for (u32 j = 0; j < T::COLUMNS; j++) sums[i][j] = 0.0f;
+    }
+    go_through<T::STAGES>(
+        parts,
+        [&](u32 part, u32 stage) {
+            bring_weights(part, stage);
+            bring_gradients(part, stage);
+        },
+        [&](u32 part, u32 stage) {
+            const float *dy = room[stage], *w = dy + Left::ROOM;
+            auto add_four = [&](u32 d) {
+                float4 from[T::ROWS], weights[T::COLUMNS];
+#pragma unroll
+                for (u32 i = 0; i < T::ROWS; i++) from[i] = Left::read(dy, T::down() + i * T::DOWN, d);
+#pragma unroll
+                for (u32 j = 0; j < T::COLUMNS; j++) weights[j] = Right::read(w, T::across() + j * T::ACROSS, d);
+#pragma unroll
+                for (u32 i = 0; i < T::ROWS; i++) {
+#pragma unroll
+                    for (u32 j = 0; j < T::COLUMNS; j++) {
+                        float sum = fmaf(from[i].x, weights[j].x, sums[i][j]);
+                        sum = fmaf(from[i].y, weights[j].y, sum);
+                        sum = fmaf(from[i].z, weights[j].z, sum);
+                        sums[i][j] = fmaf(from[i].w, weights[j].w, sum);
+                    }
+                }
+            };
+            const u32 depth = min(T::DEPTH, a.outputs - part * T::DEPTH);
+            if (depth == T::DEPTH) {
+                constexpr u32 UNROLLED = T::ROWS * T::COLUMNS <= 8 ? 4 : 2;
+#pragma unroll UNROLLED
+                for (u32 d = 0; d < T::DEPTH; d += 4) add_four(d);
+            } else {
+#pragma unroll 1
+                for (u32 d = 0; d + 4 <= depth; d += 4) add_four(d);
+#pragma unroll 1
+                for (u32 d = depth / 4 * 4; d < depth; d++) {
+#pragma unroll
+                    for (u32 i = 0; i < T::ROWS; i++) {
+#pragma unroll
+                        for (u32 j = 0; j < T::COLUMNS; j++) {
+                            const float from = dy[(T::down() + i * T::DOWN) * Left::LINE + d];
+                            const float weight = w[(T::across() + j * T::ACROSS) * Right::LINE + d];
+                            sums[i][j] = fmaf(from, weight, sums[i][j]);
+                        }
+                    }
+                }
+            }
         });
-    // The blocks of the first inputs add up the bias of their columns.
-    const u32 output = blockIdx.x * T::WIDTH + threadIdx.x;
-    if (blockIdx.y == 0 && threadIdx.x < T::WIDTH && output < a.outputs) {
-        float sum = 0.0f;
-        for (u32 row = 0; row < rows; row++) sum += dy[(u64)row * a.outputs + output];
-        d_bias[output] = sum;
+    if (a.below.count > 0) pointwise_gradient_all(a.below, sums, kept);
+#pragma unroll
+    for (u32 i = 0; i < T::ROWS; i++) {
+#pragma unroll
+        for (u32 j = 0; j < T::COLUMNS; j++) {
+            const u32 row = top + T::down() + i * T::DOWN, column = left + T::across() + j * T::ACROSS;
+            if (row < a.rows && column < a.inputs) a.dx[(u64)row * a.inputs + column] = sums[i][j];
+        }
     }
 }
 
-KERNEL(dense_weight_gradient_small, SmallTile::THREADS, DenseWeightGradient) { weight_gradient<SmallTile>(a); }
-KERNEL(dense_weight_gradient_large, LargeTile::THREADS, DenseWeightGradient) { weight_gradient<LargeTile>(a); }
+KERNEL_AHEAD(dense_input_gradient_small, SmallTile::THREADS, DenseInputGradient) { input_gradient<SmallTile>(a); }
+KERNEL_AHEAD(dense_input_gradient_medium, MediumTile::THREADS, DenseInputGradient) { input_gradient<MediumTile>(a); }
+KERNEL_AHEAD(dense_input_gradient_large, LargeTile::THREADS, DenseInputGradient) { input_gradient<LargeTile>(a); }
+KERNEL_AHEAD(dense_input_gradient_largest, LargestTile::THREADS, DenseInputGradient) { input_gradient<LargestTile>(a); }

@@ -27,6 +27,8 @@ typedef unsigned long long u64;
 // writes: parameters and what belongs to them, but for those that come after their update.
 #define KERNEL_AHEAD(name, threads, Arguments) \
     extern "C" __global__ void __launch_bounds__(threads) name(const __grid_constant__ Arguments a)
+// Memory that the threads of a block share, of as many bytes as the launch says.
+#define SHARED_ROOM(name) extern __shared__ __align__(16) float name[]
 #endif
 
 #define DEVICE __device__ __forceinline__
@@ -171,8 +173,12 @@ DEVICE double own_ln(double x) {
     return (double)exponent * 0.693147180559945309417232121458 + 2.0 * s * sum;
 }
 
-// One word of a block of Philox 4x32-10.
-DEVICE_CALLED u32 philox(u64 key, u32 c0, u32 c1, u32 c2, u32 c3, u32 word) {
+// A block of Philox 4x32-10.
+struct __align__(16) PhiloxBlock {
+    u32 words[4];
+};
+
+DEVICE_CALLED PhiloxBlock philox_block(u64 key, u32 c0, u32 c1, u32 c2, u32 c3) {
     u32 k0 = (u32)key, k1 = (u32)(key >> 32);
 #pragma unroll
     for (int round = 0; round < 10; round++) {
@@ -184,5 +190,11 @@ DEVICE_CALLED u32 philox(u64 key, u32 c0, u32 c1, u32 c2, u32 c3, u32 word) {
         k0 += 0x9E3779B9u;
         k1 += 0xBB67AE85u;
     }
-    return word == 0 ? c0 : word == 1 ? c1 : word == 2 ? c2 : c3;
+    return {{c0, c1, c2, c3}};
+}
+
+// One word of it.
+DEVICE u32 philox(u64 key, u32 c0, u32 c1, u32 c2, u32 c3, u32 word) {
+    const PhiloxBlock block = philox_block(key, c0, c1, c2, c3);
+    return word == 0 ? block.words[0] : word == 1 ? block.words[1] : word == 2 ? block.words[2] : block.words[3];
 }

@@ -1,23 +1,13 @@
 // Losses: what each row comes to, and the gradient by its scores. A warp has a row; sums are chains in the row's order.
+#include "softmax.cuh"
 #include "targets.cuh"
-
-// The largest score of a row, and where it is: of equal ones the first, and 0 if there is none.
-struct Best {
-    float score;
-    u32 place;
-};
 
 DEVICE Best best_of(const float *scores, u32 outputs, u32 lane) {
     Best best = {__uint_as_float(0xff800000u), 0};
     for (u32 j = lane; j < outputs; j += WARP) {
         if (scores[j] > best.score) best = {scores[j], j};
     }
-    for (u32 step = WARP / 2; step > 0; step /= 2) {
-        Best other = {__shfl_xor_sync(ALL, best.score, step), __shfl_xor_sync(ALL, best.place, step)};
-        bool wins = other.score > best.score || (other.score == best.score && other.place < best.place);
-        if (wins) best = other;
-    }
-    return best;
+    return best_of_warp(best);
 }
 
 struct CrossEntropy {

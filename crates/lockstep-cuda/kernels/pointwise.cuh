@@ -18,6 +18,7 @@ struct Pointwise {
     u32 count;
     // Whether one of them is a ReLU.
     u32 has_relu;
+    u32 has_dropout;
     // Numbers of a row.
     u32 features;
     // Which sample each row is: draws belong to a sample, not to a place.
@@ -59,4 +60,77 @@ DEVICE float pointwise_gradient(const Pointwise &p, float y, float dy, u32 row, 
         if (s.kind == DROPOUT) dy = p.has_relu || is_kept(p, s, row, column) ? dy * s.scale : 0.0f;
     }
     return dy;
+}
+
+// Which of COUNT neighbours of a row are kept by all dropouts, as bits, for kernels that have many numbers at a time. The
+// first column is a multiple of COUNT.
+template <u32 COUNT>
+DEVICE u32 kept_neighbours(const Pointwise &p, u64 step, u32 sample, u32 column) {
+    u32 kept = ALL;
+#pragma unroll 1
+    for (u32 i = 0; i < p.count; i++) {
+        const PointwiseStep &s = p.steps[i];
+        if (s.kind != DROPOUT) continue;
+        const u32 piece = column / 256, at = column % 256, rest = p.features - piece * 256;
+        const u32 draws = ((rest < 256 ? rest : 256) + 1) / 2;
+        PhiloxBlock block;
+        u32 of_block = ALL;
+#pragma unroll
+        for (u32 k = 0; k < COUNT; k++) {
+            const bool low = at + k < draws;
+            const u32 number = low ? at + k : at + k - draws;
+            // Mostly all of them are of one block.
+            if (number / 4 != of_block) {
+                of_block = number / 4;
+                block = philox_block(p.key, piece * 32 + of_block, sample, (u32)step, (u32)(step >> 32) | s.layer << 24);
+            }
+            const u32 word = number % 4;
+            const u32 draw = word == 0 ? block.words[0] : word == 1 ? block.words[1] : word == 2 ? block.words[2] : block.words[3];
+            if ((low ? draw & 0xffffu : draw >> 16) < s.threshold) kept &= ~(1u << k);
+        }
+    }
+    return kept;
+}
+
+// What becomes of several numbers of an activation. Those whose bit in `kept` is not set were dropped: what comes after that
+// leaves 0 as it is.
+template <u32 ROWS, u32 COLUMNS>
+DEVICE void pointwise_all(const Pointwise &p, float (&y)[ROWS][COLUMNS], u32 kept) {
+#pragma unroll 1
+    for (u32 k = 0; k < p.count; k++) {
+        const PointwiseStep &s = p.steps[k];
+#pragma unroll
+        for (u32 i = 0; i < ROWS; i++) {
+#pragma unroll
+            for (u32 j = 0; j < COLUMNS; j++) {
+                y[i][j] = s.kind == DROPOUT ? y[i][j] * s.scale : y[i][j] < 0.0f ? 0.0f : y[i][j];
+            }
+        }
+    }
+#pragma unroll
+    for (u32 i = 0; i < ROWS; i++) {
+#pragma unroll
+        for (u32 j = 0; j < COLUMNS; j++) y[i][j] = kept >> (i * COLUMNS + j) & 1 ? y[i][j] : 0.0f;
+    }
+}
+
+// The gradients by what several numbers were before, from those by what they became. Bits of `kept` are set where something
+// of the number is left: it is not 0 where there is a ReLU, and was kept where there is none.
+template <u32 ROWS, u32 COLUMNS>
+DEVICE void pointwise_gradient_all(const Pointwise &p, float (&dy)[ROWS][COLUMNS], u32 kept) {
+#pragma unroll 1
+    for (u32 k = p.count; k-- > 0;) {
+        const PointwiseStep &s = p.steps[k];
+        if (s.kind != DROPOUT) continue;
+#pragma unroll
+        for (u32 i = 0; i < ROWS; i++) {
+#pragma unroll
+            for (u32 j = 0; j < COLUMNS; j++) dy[i][j] *= s.scale;
+        }
+    }
+#pragma unroll
+    for (u32 i = 0; i < ROWS; i++) {
+#pragma unroll
+        for (u32 j = 0; j < COLUMNS; j++) dy[i][j] = kept >> (i * COLUMNS + j) & 1 ? dy[i][j] : 0.0f;
+    }
 }

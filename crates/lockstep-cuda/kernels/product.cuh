@@ -1,84 +1,126 @@
 // Matrix products whose every number is one chain of fused multiply-adds in the order of the depth, as on the processor.
 //
-// A block computes a tile of C. Threads bring a part of the depth of A and B to shared memory together, and each of them
-// goes on with its chains. No chain is ever split, and none goes beyond the depth: adding 0 would turn -0 into 0.
+// A block computes a tile of C. Its threads bring parts of the depth of A and B to shared memory, some parts ahead, and each
+// of them goes on with its chains. No chain is ever split, and none goes beyond the depth: adding 0 would turn -0 into 0.
 #pragma once
 #include "lockstep.cuh"
 
-// How a tile is parted: DOWN x ACROSS threads, of which each has ROWS x COLUMNS numbers, DOWN and ACROSS apart.
-template <u32 DOWN_, u32 ACROSS_, u32 ROWS_, u32 COLUMNS_>
+// How a tile is parted: DOWN x ACROSS threads, of which each has ROWS x COLUMNS numbers. STAGES parts of the depth, of DEPTH
+// numbers each, are in shared memory or on their way.
+template <u32 DOWN_, u32 ACROSS_, u32 ROWS_, u32 COLUMNS_, u32 DEPTH_, u32 STAGES_>
 struct Tile {
     static constexpr u32 DOWN = DOWN_, ACROSS = ACROSS_, ROWS = ROWS_, COLUMNS = COLUMNS_;
+    static constexpr u32 DEPTH = DEPTH_, STAGES = STAGES_;
     static constexpr u32 THREADS = DOWN * ACROSS, HEIGHT = DOWN * ROWS, WIDTH = ACROSS * COLUMNS;
-    // The part of the depth that is in shared memory at a time.
-    static constexpr u32 DEPTH = 32;
+    // A warp is 4 threads down and 8 across, so that what it reads at once lies in different banks.
+    static DEVICE u32 down() { return threadIdx.x / WARP / (ACROSS / 8) * 4 + threadIdx.x % WARP / 8; }
+    static DEVICE u32 across() { return threadIdx.x / WARP % (ACROSS / 8) * 8 + threadIdx.x % 8; }
 };
 
-// For few rows, so that there are enough blocks; and for many, where each number that is brought is used often.
-typedef Tile<8, 32, 1, 1> SmallTile;
-typedef Tile<16, 16, 4, 4> LargeTile;
+// An operand in shared memory as lines along the depth, of LENGTH numbers of the edge. A line is 4 numbers longer than
+// the depth, so that the same place of neighbouring lines is in other banks.
+template <class T, u32 LENGTH>
+struct Lines {
+    static constexpr u32 LINE = T::DEPTH + 4, ROOM = LENGTH * LINE;
+    // Every thread brings 4 numbers of some lines, EACH of them, always at the same place of the depth.
+    static constexpr u32 FOURS = T::DEPTH / 4, STEP = T::THREADS / FOURS, EACH = LENGTH / STEP;
+    static_assert(T::THREADS % FOURS == 0 && LENGTH % STEP == 0, "all threads bring as many");
+    static DEVICE u32 edge(u32 i) { return threadIdx.x / FOURS + i * STEP; }
+    static DEVICE u32 depth() { return threadIdx.x % FOURS * 4; }
 
-// Which numbers lie side by side in memory: neighbours along the depth, or across it.
-enum Along { DEPTH_FIRST, EDGE_FIRST };
+    // Brings what is at `from[i]` for each of them, of which `inside` numbers are inside; all at once if they are `wide`.
+    static DEVICE void bring(float *room, u32 i, const float *from, u32 inside, bool wide) {
+        float *to = room + edge(i) * LINE + depth();
+        if (wide) return copy16(to, from, inside > 0);
+#pragma unroll
+        for (u32 k = 0; k < 4; k++) copy4(to + k, from + k, k < inside);
+    }
 
-// Brings a part of an operand: `length` numbers along the edge, from `edge` on, of the DEPTH numbers from `depth` on. What
-// is beyond the operand is 0 and not used.
-template <class T, Along ALONG, u32 LENGTH, class Operand>
-DEVICE void bring(float (&to)[T::DEPTH][LENGTH + 1], u32 edge, u32 edges, u32 depth, u32 depths, Operand operand) {
-#pragma unroll 2
-    for (u32 i = threadIdx.x; i < LENGTH * T::DEPTH; i += T::THREADS) {
-        u32 e = ALONG == DEPTH_FIRST ? i / T::DEPTH : i % LENGTH;
-        u32 d = ALONG == DEPTH_FIRST ? i % T::DEPTH : i / LENGTH;
-        bool inside = edge + e < edges && depth + d < depths;
-        to[d][e] = inside ? operand(edge + e, depth + d) : 0.0f;
+    // Four numbers along the depth.
+    static DEVICE float4 read(const float *room, u32 edge, u32 depth) { return *(const float4 *)(room + edge * LINE + depth); }
+};
+
+// An operand in shared memory as lines along the edge.
+template <class T, u32 LENGTH>
+struct Sheets {
+    static constexpr u32 ROOM = T::DEPTH * LENGTH;
+    static constexpr u32 FOURS = LENGTH / 4, STEP = T::THREADS / FOURS, EACH = T::DEPTH / STEP;
+    static_assert(T::THREADS % FOURS == 0 && T::DEPTH % STEP == 0, "all threads bring as many");
+    static DEVICE u32 edge() { return threadIdx.x % FOURS * 4; }
+    static DEVICE u32 depth(u32 i) { return threadIdx.x / FOURS + i * STEP; }
+
+    static DEVICE void bring(float *room, u32 i, const float *from, u32 inside, bool wide) {
+        float *to = room + depth(i) * LENGTH + edge();
+        if (wide) return copy16(to, from, inside > 0);
+#pragma unroll
+        for (u32 k = 0; k < 4; k++) copy4(to + k, from + k, k < inside);
+    }
+
+    // COUNT neighbours.
+    template <u32 COUNT>
+    static DEVICE void read(const float *room, u32 edge, u32 depth, float (&to)[COUNT]) {
+        const float *from = room + depth * LENGTH + edge;
+        if constexpr (COUNT % 4 == 0) {
+#pragma unroll
+            for (u32 k = 0; k < COUNT; k += 4) {
+                const float4 four = *(const float4 *)(from + k);
+                to[k] = four.x, to[k + 1] = four.y, to[k + 2] = four.z, to[k + 3] = four.w;
+            }
+        } else {
+#pragma unroll
+            for (u32 k = 0; k < COUNT; k++) to[k] = from[k];
+        }
+    }
+};
+
+// How many of 4 numbers from a place on are below an end.
+DEVICE u32 inside(u32 place, u32 end) { return place < end ? min(end - place, 4u) : 0; }
+
+// A product goes through the parts of its depth in three steps. `bring_ahead` begins the copies of the first parts that need
+// not wait for the kernel before, `bring_first` the others, and `go_through` goes on with the chains: `add(part, stage)`
+// when a part is there, while `bring(part, stage)` brings later ones.
+template <u32 STAGES, class Bring>
+DEVICE void bring_ahead(u32 parts, Bring bring) {
+#pragma unroll 1
+    for (u32 part = 0; part < STAGES - 1 && part < parts; part++) bring(part, part);
+}
+
+template <u32 STAGES, class Bring>
+DEVICE void bring_first(u32 parts, Bring bring) {
+#pragma unroll 1
+    for (u32 part = 0; part < STAGES - 1; part++) {
+        if (part < parts) bring(part, part);
+        end_copies();
     }
 }
 
-// The tile of C that this block has: `a(row, depth)` times `b(column, depth)`. A chain begins with `begin(row, column)`,
-// and where it ends is given to `end(row, column, sum)`.
-template <class T, Along ALONG_A, Along ALONG_B, class A, class B, class Begin, class End>
-DEVICE void product(u32 rows, u32 columns, u32 depth, A a, B b, Begin begin, End end) {
-    __shared__ float of_a[T::DEPTH][T::HEIGHT + 1];
-    __shared__ float of_b[T::DEPTH][T::WIDTH + 1];
-    const u32 top = blockIdx.y * T::HEIGHT, left = blockIdx.x * T::WIDTH;
-    const u32 down = threadIdx.x / T::ACROSS, across = threadIdx.x % T::ACROSS;
-    float sums[T::ROWS][T::COLUMNS];
-#pragma unroll
-    for (u32 i = 0; i < T::ROWS; i++) {
-#pragma unroll
-        for (u32 j = 0; j < T::COLUMNS; j++) {
-            u32 row = top + down + i * T::DOWN, column = left + across + j * T::ACROSS;
-            sums[i][j] = row < rows && column < columns ? begin(row, column) : 0.0f;
-        }
-    }
-    for (u32 from = 0; from < depth; from += T::DEPTH) {
-        __syncthreads();
-        bring<T, ALONG_A, T::HEIGHT>(of_a, top, rows, from, depth, a);
-        bring<T, ALONG_B, T::WIDTH>(of_b, left, columns, from, depth, b);
-        __syncthreads();
-        auto add = [&](u32 d) {
-#pragma unroll
-            for (u32 i = 0; i < T::ROWS; i++) {
-#pragma unroll
-                for (u32 j = 0; j < T::COLUMNS; j++) {
-                    sums[i][j] = fmaf(of_a[d][down + i * T::DOWN], of_b[d][across + j * T::ACROSS], sums[i][j]);
-                }
-            }
-        };
-        if (from + T::DEPTH <= depth) {
-#pragma unroll 8
-            for (u32 d = 0; d < T::DEPTH; d++) add(d);
-        } else {
+template <u32 STAGES, class Bring, class Add>
+DEVICE void go_through(u32 parts, Bring bring, Add add) {
+    u32 stage = 0;
 #pragma unroll 1
-            for (u32 d = 0; d < depth - from; d++) add(d);
+    for (u32 part = 0; part < parts; part++) {
+        wait_for_copies<STAGES - 2>();
+        // Now all threads have brought this part, and all are done with the one before, whose stage is free.
+        __syncthreads();
+        const u32 next = part + STAGES - 1, free = stage == 0 ? STAGES - 1 : stage - 1;
+        if (next < parts) bring(next, free);
+        end_copies();
+        add(part, stage);
+        stage = stage + 1 == STAGES ? 0 : stage + 1;
+    }
+}
+
+// Writes COUNT neighbours of a row, as far as they are inside. The first column is a multiple of COUNT.
+template <u32 COUNT>
+DEVICE void write_neighbours(float *row, u32 column, u32 columns, const float (&numbers)[COUNT]) {
+    if constexpr (COUNT == 4) {
+        if (columns % 4 == 0) {
+            if (column < columns) *(float4 *)(row + column) = make_float4(numbers[0], numbers[1], numbers[2], numbers[3]);
+            return;
         }
     }
 #pragma unroll
-    for (u32 i = 0; i < T::ROWS; i++) {
-#pragma unroll
-        for (u32 j = 0; j < T::COLUMNS; j++) {
-            u32 row = top + down + i * T::DOWN, column = left + across + j * T::ACROSS;
-            if (row < rows && column < columns) end(row, column, sums[i][j]);
-        }
+    for (u32 k = 0; k < COUNT; k++) {
+        if (column + k < columns) row[column + k] = numbers[k];
     }
 }

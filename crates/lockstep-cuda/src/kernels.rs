@@ -48,6 +48,10 @@ kernel_files! {
     DIRECT_WEIGHTS = "direct_weights",
     /// Grouped convolutions.
     GROUPED = "grouped",
+    /// The last dense layer of a classifier, with its loss.
+    HEAD = "head",
+    /// What ends a step.
+    LEARN = "learn",
     /// Losses.
     LOSS = "loss",
     /// What changes an activation where it lies.
@@ -73,6 +77,7 @@ pub static HEADERS: &[(&str, &str)] = &[
     ("optimizer.cuh", include_str!("../kernels/optimizer.cuh")),
     ("pointwise.cuh", include_str!("../kernels/pointwise.cuh")),
     ("product.cuh", include_str!("../kernels/product.cuh")),
+    ("softmax.cuh", include_str!("../kernels/softmax.cuh")),
     ("step.cuh", include_str!("../kernels/step.cuh")),
     ("targets.cuh", include_str!("../kernels/targets.cuh")),
     ("tiles.cuh", include_str!("../kernels/tiles.cuh")),

@@ -4,6 +4,7 @@ use crate::arguments::Arguments;
 use crate::driver::{Device, Function, Grid};
 use crate::error::CudaError;
 use crate::kernels::{Kernel, KernelFile};
+use std::sync::Arc;
 
 /// A kernel, how many blocks of it, and its arguments.
 #[derive(Debug)]
@@ -45,38 +46,34 @@ impl Launch {
         Self::new(kernel, [blocks.clamp(1, MOST_BLOCKS), 1, 1], arguments)
     }
 
-    /// The kernel's name.
-    #[cfg(feature = "timing")]
-    pub(crate) fn name(&self) -> &'static str {
-        self.kernel
-    }
-
-    /// How many blocks there are.
-    #[cfg(feature = "timing")]
-    pub(crate) fn blocks(&self) -> u64 {
-        self.grid
-            .blocks
-            .iter()
-            .map(|&blocks| u64::from(blocks))
-            .product()
+    /// The same with so many bytes that the threads of a block share, beside what the kernel declares.
+    pub(crate) fn sharing(mut self, bytes: usize) -> Self {
+        self.grid.shared = bytes as u32;
+        self
     }
 
     /// The same with its function, which the device loads.
     pub(crate) fn load(self, device: &dyn Device) -> Result<LoadedLaunch, CudaError> {
         Ok(LoadedLaunch {
+            kernel: self.kernel,
             function: device.function(self.file, self.kernel, self.grid.shared)?,
             grid: self.grid,
-            arguments: self.arguments,
+            arguments: self.arguments.into(),
         })
     }
 }
+
+/// Bytes that the threads of a block may share on every GPU.
+pub(crate) const MOST_SHARED: usize = 96 * 1024;
 
 /// Blocks of a kernel over many numbers: some for each of the multiprocessors that the largest GPUs have.
 const MOST_BLOCKS: usize = 1024;
 
 /// A launch whose function is loaded.
+#[derive(Clone)]
 pub(crate) struct LoadedLaunch {
+    pub(crate) kernel: &'static str,
     pub(crate) function: Function,
     pub(crate) grid: Grid,
-    pub(crate) arguments: Box<dyn Arguments>,
+    pub(crate) arguments: Arc<dyn Arguments>,
 }

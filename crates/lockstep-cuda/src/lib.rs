@@ -21,6 +21,7 @@ mod gang;
 mod gpu;
 mod kernels;
 mod launch;
+mod layer_timing;
 mod memory;
 mod network;
 mod plan;
@@ -28,8 +29,7 @@ mod ring;
 mod rows;
 mod setup;
 mod streams;
-#[cfg(feature = "timing")]
-pub mod timing;
+mod timing;
 mod training;
 
 pub use arguments::Arguments;
@@ -41,7 +41,9 @@ pub use gpu::Gpu;
 pub use kernels::KernelFile;
 #[cfg(feature = "emulated")]
 pub use kernels::{FILES, HEADERS};
+pub use layer_timing::{PassTime, TimedLayers, TimedPass};
 pub use ring::{BatchSlot, SLOTS};
 pub use rows::{RowShape, TargetShape};
 pub use setup::{InputPlace, LaneRows, ModelDescription, Setup, WorkerBatch};
+pub use timing::KernelTime;
 pub use training::{Beginning, Training};

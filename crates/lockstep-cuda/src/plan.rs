@@ -5,8 +5,8 @@ use crate::forecast::MemoryNeeded;
 use crate::launch::Launch;
 use crate::memory::DeviceSlice;
 use crate::network::{
-    BatchMemory, Chain, LaneTables, LossKernel, OptimizerKernel, Pass, PassKind, PassMemory,
-    Planner, UpdateMemory,
+    BatchMemory, Chain, LaneTables, Learning, LossKernel, LossPass, OptimizerKernel, Pass,
+    PassKind, PassMemory, Planner, UpdateMemory,
 };
 use crate::ring::{SLOTS, SlotLists};
 use crate::rows::RowLists;
@@ -39,6 +39,8 @@ pub(crate) struct BatchTables {
     pub(crate) lanes: LaneTables,
     /// Pairs of lanes: the second is added to the first.
     pub(crate) adds: DeviceSlice<u32>,
+    /// For each lane how many sums are complete after it.
+    pub(crate) merges: DeviceSlice<u32>,
 }
 
 impl BatchTables {
@@ -46,11 +48,12 @@ impl BatchTables {
         Self {
             lanes: LaneTables::new(planner, batch.lanes.len(), batch.most_rows()),
             adds: planner.keep(2 * batch.adds.len()),
+            merges: planner.keep(batch.lanes.len()),
         }
     }
 
     /// What the tables hold: each with its numbers.
-    pub(crate) fn content(&self, batch: &WorkerBatch) -> [(DeviceSlice<u32>, Vec<u32>); 3] {
+    pub(crate) fn content(&self, batch: &WorkerBatch) -> [(DeviceSlice<u32>, Vec<u32>); 4] {
         let mut rows = vec![0];
         for lane in &batch.lanes {
             rows.push(rows[rows.len() - 1] + lane.rows as u32);
@@ -62,6 +65,10 @@ impl BatchTables {
             (self.lanes.rows, rows),
             (self.lanes.numbers, numbers.collect()),
             (self.adds, adds.collect()),
+            (
+                self.merges,
+                batch.merges().unwrap_or_else(|| vec![0; batch.lanes.len()]),
+            ),
         ]
     }
 }
@@ -75,7 +82,7 @@ impl Plan {
             .batches
             .each_ref()
             .map(|batch| (batch.lanes.len(), batch.most_rows()));
-        let mut planner = Planner::new(setup.most_rows(), lanes, addresses);
+        let mut planner = Planner::new([setup.most_rows(), setup.batch_rows()], lanes, addresses);
         let numbers = model.layout.len();
         let stride = numbers.next_multiple_of(GRADIENT_ALIGNMENT);
         let batch = BatchMemory::new(&mut planner, setup);
@@ -161,9 +168,15 @@ impl Plan {
         // A worker may have no rows of a short batch.
         if rows > 0 {
             let begin = batch.begin_step(setup, which);
+            let mut x = batch.rows.inputs;
             let targets = match set {
                 Some(set) => {
-                    batch.gather(&mut pass, set.inputs, setup.model.inputs(), begin);
+                    if chain.gathers() {
+                        x = set.inputs;
+                        pass.by_sample = Some((x, begin));
+                    } else {
+                        batch.gather(&mut pass, set.inputs, setup.model.inputs(), begin);
+                    }
                     batch.targets.arguments(set, Some(batch.samples))
                 }
                 None => {
@@ -174,21 +187,46 @@ impl Plan {
                     batch.targets.arguments(batch.rows, None)
                 }
             };
-            chain.forward(&mut pass, batch.rows.inputs, batch.scores);
-            (self.loss).launch(&mut pass, batch, targets, of_batch.samples);
-            chain.backward(&mut pass, batch.rows.inputs, batch.delta, None);
-            let adds = self.tables[which].adds;
-            let layout = &setup.model.layout;
-            match &of_batch.partials[..] {
-                &[result] if setup.is_alone => {
-                    let update = &self.update;
-                    update.launch(&mut pass, layout, self.optimizer, (adds, result));
-                }
-                _ => self.update.sum(&mut pass, layout, adds),
+            let loss = LossPass {
+                kernel: self.loss,
+                batch,
+                targets,
+                samples: of_batch.samples,
+            };
+            chain.step(&mut pass, x, &loss);
+            if self.learn(&mut pass, setup, which) {
+                return pass.into_launches();
             }
         }
         batch.push_end_step(&mut pass);
         pass.into_launches()
+    }
+
+    /// Appends what becomes of the gradients: an update, or the sums that a gang exchanges. Returns whether that ends the
+    /// step, too.
+    fn learn(&self, pass: &mut Pass<'_>, setup: &Setup, which: usize) -> bool {
+        let (batch, tables) = (&setup.batches[which], &self.tables[which]);
+        let layout = &setup.model.layout;
+        let learning = Learning {
+            layout,
+            batch: &self.batch,
+            update: &self.update,
+            adds: tables.adds,
+            result: batch.partials.first().copied().unwrap_or(0),
+            merges: tables.merges,
+        };
+        if setup.is_alone && batch.merges().is_some() {
+            return learning.update(pass, self.optimizer);
+        }
+        learning.form(pass);
+        match setup.is_alone {
+            true => {
+                let sums = (tables.adds, learning.result);
+                (self.update).launch(pass, layout, self.optimizer, sums);
+            }
+            false => self.update.sum(pass, layout, tables.adds),
+        }
+        false
     }
 
     /// The launches that score so many rows with these values.

@@ -2,6 +2,7 @@
 
 use crate::error::CudaError;
 use crate::forecast::MemoryNeeded;
+use crate::network::merges;
 use crate::plan::Plan;
 use crate::ring::SlotShape;
 use crate::rows::{RowShape, TargetShape};
@@ -74,6 +75,11 @@ impl WorkerBatch {
     pub(crate) fn most_rows(&self) -> usize {
         let rows = self.lanes.iter().map(|lane| lane.rows);
         rows.max().unwrap_or(0)
+    }
+
+    /// For each lane how many sums of lanes are complete after it, if they are added in their order.
+    pub(crate) fn merges(&self) -> Option<Vec<u32>> {
+        merges(self.lanes.len(), &self.adds)
     }
 
     fn check(&self, lanes: usize, is_alone: bool) -> Result<(), CudaError> {

@@ -1,227 +1,69 @@
-//! How long single layers take on a GPU, kernel by kernel: for programs that compare kernels.
-//!
-//! A pass is repeated within a graph, and the graph is launched some times and waited for. So neither the launches nor the
-//! clock are part of what is measured. Numbers are random, since some GPUs are faster with zeros.
+//! How long each kernel of a step takes by itself: for benchmarks.
 
 use crate::error::CudaError;
-use crate::gpu::Gpu;
-use crate::launch::Launch;
-use crate::memory::{DeviceMemory, DeviceSlice};
-use crate::network::{Chain, LaneTables, Pass, PassKind, PassMemory, Planner, Progress};
+use crate::launch::LoadedLaunch;
 use crate::streams::{Graph, Stream};
-use lockstep_base::random;
-use lockstep_nn::{Layout, OperationChain};
+use crate::training::Training;
 use std::time::{Duration, Instant};
 
-/// How often a pass is repeated in a graph, and how often the graph is launched to find the median.
-const REPEATS: usize = 10;
-const LAUNCHES: usize = 5;
-
-/// Numbers that are drawn; memory is filled by them over and over.
-const DRAWN: usize = 1 << 20;
-
-/// What of a layer is timed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TimedPass {
-    /// The way there, in training.
-    Forward,
-    /// The gradient by the input alone.
-    InputGradient,
-    /// The gradients of the parameters alone.
-    WeightGradient,
-    /// Both gradients.
-    Backward,
-}
-
-/// How long a pass takes.
+/// A kernel of a step.
 #[derive(Debug, Clone, PartialEq)]
-pub struct PassTime {
-    /// All of it.
-    pub whole: Duration,
-    /// Its kernels: each alone, over and over.
-    pub kernels: Vec<KernelTime>,
-}
-
-/// How long a kernel takes.
-#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KernelTime {
     /// Its name.
-    pub name: &'static str,
-    /// How many blocks it has.
-    pub blocks: u64,
-    /// How long it takes.
+    pub kernel: &'static str,
+    /// Its blocks in each direction, and the threads of each.
+    pub blocks: [u32; 3],
+    /// The threads of a block.
+    pub threads: u32,
+    /// How long it takes when it follows itself.
     pub time: Duration,
 }
 
-/// Layers in a row on a GPU, with random numbers.
-pub struct TimedLayers {
-    stream: Stream,
-    _memory: DeviceMemory,
-    gpu: Gpu,
-    layout: Layout,
-    frozen: Layout,
-    rows: usize,
-    parts: Parts,
-}
+/// Launches of a kernel in a graph.
+const IN_GRAPH: u32 = 50;
 
-/// What lies where.
-struct Parts {
-    chain: Chain,
-    lanes: LaneTables,
-    memory: PassMemory,
-    /// Input and output, and the gradients by them.
-    inputs: [DeviceSlice<f32>; 2],
-    outputs: [DeviceSlice<f32>; 2],
-    bytes: [usize; 2],
-}
+/// How often the graph is queued: to warm up, then to measure.
+const WARM: u32 = 2;
+const MEASURED: u32 = 8;
 
-impl Parts {
-    fn new(
-        layers: &OperationChain,
-        layout: &Layout,
-        lanes: &[usize],
-        addresses: [u64; 2],
-    ) -> Result<Self, CudaError> {
-        let rows = lanes.iter().sum();
-        let most = lanes.iter().copied().max().unwrap_or(0);
-        let mut planner = Planner::new(rows, [(lanes.len(), most); 2], addresses);
-        let tables = LaneTables::new(&mut planner, lanes.len(), most);
-        let memory = PassMemory {
-            values: planner.keep(layout.len()),
-            gradients: planner.keep(lanes.len() * layout.len()),
-            stride: layout.len(),
-            samples: planner.keep(rows),
-            progress: planner.keep::<Progress>(1),
-            dropout_key: 1,
-        };
-        let [inputs, outputs] = [layers.input, layers.output()].map(|dims| {
-            let numbers = rows * dims.len();
-            [planner.keep(numbers), planner.keep(numbers)]
-        });
-        Ok(Self {
-            chain: Chain::new(layers, &mut planner)?,
-            lanes: tables,
-            memory,
-            inputs,
-            outputs,
-            bytes: planner.bytes(),
-        })
-    }
-}
-
-impl TimedLayers {
-    /// Brings layers of a network to a GPU. Each of `lanes` has so many rows.
+impl Training {
+    /// Times every kernel of a step on a full batch: a graph that is only this kernel, many times, is queued again and
+    /// again. What is trained means nothing any more afterwards.
     ///
     /// # Errors
-    /// When there is no kernel for one of them, or the GPU has too little memory.
-    pub fn new(
-        gpu: &Gpu,
-        layers: &OperationChain,
-        layout: &Layout,
-        lanes: &[usize],
-    ) -> Result<Self, CudaError> {
-        let [kept, scratch] = Parts::new(layers, layout, lanes, [0; 2])?.bytes;
-        let memory = DeviceMemory::new(&gpu.device, kept + scratch, "layers that are timed")?;
-        let at = memory.address();
-        let parts = Parts::new(layers, layout, lanes, [at, at + kept as u64])?;
-        let stream = Stream::new(&gpu.device)?;
-        let mut ends = vec![0];
-        for rows in lanes {
-            ends.push(ends[ends.len() - 1] + *rows as u32);
-        }
-        let rows = lanes.iter().sum::<usize>();
-        let samples: Vec<u32> = (0..rows as u32).collect();
-        let numbers: Vec<u32> = (0..lanes.len() as u32).collect();
-        memory.write(&stream, parts.lanes.rows, &ends)?;
-        memory.write(&stream, parts.lanes.numbers, &numbers)?;
-        memory.write(&stream, parts.memory.samples, &samples)?;
-        memory.clear(&stream, parts.memory.progress)?;
-        let mut draws = random::Stream::new(1, 0);
-        let drawn: Vec<f32> = (0..DRAWN).map(|_| draws.unit_f32() - 0.5).collect();
-        let [x, _] = parts.inputs;
-        let [y, dy] = parts.outputs;
-        for slice in [x, y, dy, parts.memory.values] {
-            for first in (0..slice.len()).step_by(DRAWN) {
-                let len = DRAWN.min(slice.len() - first);
-                memory.write(&stream, slice.part(first..first + len), &drawn[..len])?;
+    /// When a kernel fails.
+    pub fn time_kernels(&mut self) -> Result<Vec<KernelTime>, CudaError> {
+        let launches = self.full_step()?;
+        launches
+            .into_iter()
+            .map(|launch| self.time(launch))
+            .collect()
+    }
+
+    fn time(&mut self, launch: LoadedLaunch) -> Result<KernelTime, CudaError> {
+        let (kernel, grid) = (launch.kernel, launch.grid);
+        let device = &self.gpu().device;
+        let stream = Stream::new(device)?;
+        let same = vec![launch; IN_GRAPH as usize];
+        let graph = Graph::new(device, &stream, &same)?;
+        let run = |times| -> Result<Duration, CudaError> {
+            // The last kernel of a step counts on; none of these steps is beyond the epoch.
+            self.begin_again()?;
+            let began = Instant::now();
+            for _ in 0..times {
+                // SAFETY: the training's memory stays as long as it, and the stream is waited for here.
+                unsafe { stream.launch_graph(&graph)? };
             }
-        }
-        let mut frozen = layout.clone();
-        frozen.rates.fill(0.0);
-        Ok(Self {
-            stream,
-            _memory: memory,
-            gpu: gpu.clone(),
-            layout: layout.clone(),
-            frozen,
-            rows,
-            parts,
-        })
-    }
-
-    /// Times a pass.
-    ///
-    /// # Errors
-    /// When the driver refuses, or a kernel fails.
-    pub fn time(&self, pass: TimedPass) -> Result<PassTime, CudaError> {
-        let whole = self.time_launches((0..REPEATS).flat_map(|_| self.launches(pass)).collect())?;
-        let kernels = self.launches(pass).into_iter().enumerate();
-        let kernels = kernels.map(|(at, launch)| {
-            let alone = (0..REPEATS).flat_map(|_| self.launches(pass).into_iter().nth(at));
-            Ok(KernelTime {
-                name: launch.name(),
-                blocks: launch.blocks(),
-                time: self.time_launches(alone.collect())?,
-            })
-        });
-        Ok(PassTime {
-            whole,
-            kernels: kernels.collect::<Result<_, CudaError>>()?,
-        })
-    }
-
-    /// The median of one of the repeats of these launches.
-    fn time_launches(&self, launches: Vec<Launch>) -> Result<Duration, CudaError> {
-        let device = &self.gpu.device;
-        let loaded = launches.into_iter().map(|launch| launch.load(&**device));
-        let loaded = loaded.collect::<Result<Vec<_>, _>>()?;
-        let graph = Graph::new(device, &self.stream, &loaded)?;
-        let run = || {
-            self.stream.wait()?;
-            let begin = Instant::now();
-            // SAFETY: the memory is dropped after the stream, which is waited for.
-            unsafe { self.stream.launch_graph(&graph)? };
-            self.stream.wait()?;
-            Ok(begin.elapsed())
+            stream.wait()?;
+            Ok(began.elapsed())
         };
-        run()?;
-        let times = (0..LAUNCHES).map(|_| run());
-        let mut times = times.collect::<Result<Vec<_>, CudaError>>()?;
-        times.sort();
-        Ok(times[LAUNCHES / 2] / REPEATS as u32)
-    }
-
-    fn launches(&self, timed: TimedPass) -> Vec<Launch> {
-        let layout = match timed {
-            TimedPass::InputGradient => &self.frozen,
-            _ => &self.layout,
-        };
-        let Parts {
-            chain,
-            lanes,
-            memory,
-            inputs: [x, dx],
-            outputs: [y, dy],
-            ..
-        } = &self.parts;
-        let mut pass = Pass::new(PassKind::Train, self.rows, lanes, *memory, layout);
-        match timed {
-            TimedPass::Forward => chain.forward(&mut pass, *x, *y),
-            TimedPass::WeightGradient => chain.backward(&mut pass, *x, *dy, None),
-            TimedPass::InputGradient | TimedPass::Backward => {
-                chain.backward(&mut pass, *x, *dy, Some(*dx));
-            }
-        }
-        pass.into_launches()
+        run(WARM)?;
+        let time = run(MEASURED)? / (MEASURED * IN_GRAPH);
+        Ok(KernelTime {
+            kernel,
+            blocks: grid.blocks,
+            threads: grid.threads,
+            time,
+        })
     }
 }

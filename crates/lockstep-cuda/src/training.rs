@@ -408,6 +408,26 @@ impl Training {
         Ok(&self.answers[..scores])
     }
 
+    pub(crate) fn gpu(&self) -> &Gpu {
+        &self.gpu
+    }
+
+    /// The kernels of a step on a full batch.
+    pub(crate) fn full_step(&self) -> Result<Vec<LoadedLaunch>, CudaError> {
+        let lists = self.set.as_ref().map(DataSet::lists);
+        load(&self.gpu, self.plan.step(&self.setup, lists, false))
+    }
+
+    /// Begins the epoch again, when all steps that were queued are done.
+    pub(crate) fn begin_again(&self) -> Result<(), CudaError> {
+        let progress = Progress {
+            step: self.step,
+            in_epoch: 0,
+        };
+        let at = self.plan.batch.progress;
+        self.memory.write(&self.stream, at, &[progress])
+    }
+
     /// Reads the state vector, when all steps that were queued are done.
     ///
     /// # Errors

@@ -5,15 +5,18 @@
 //! gradient by that activation.
 
 use super::convolution::Convolution;
-use super::copy::CopyLayer;
+use super::copy::{CopyLayer, copy};
 use super::dense::DenseLayer;
+use super::head::is_head;
+use super::learn::DenseGradient;
+use super::loss::{LossKernel, LossPass};
 use super::pass::Pass;
 use super::planner::Planner;
 use super::pointwise::{MOST_STEPS, Pointwise, PointwiseStep};
 use super::pool::PoolLayer;
 use crate::error::CudaError;
 use crate::memory::DeviceSlice;
-use lockstep_nn::{Operation, OperationChain};
+use lockstep_nn::{Factored, Operation, OperationChain};
 
 /// What a layer computes on the way there.
 pub(crate) struct Forward {
@@ -41,6 +44,12 @@ pub(crate) trait Layer {
     /// Whether its kernels do what is pointwise; else it is done after them.
     fn is_pointwise_done(&self) -> bool {
         false
+    }
+
+    /// The layer, if it is a dense one. Such a layer puts the gradient of its weights off to the end of a pass, so that the
+    /// gradient by its output must stay until then; and as the first of a network it gathers its rows by itself.
+    fn as_dense(&self) -> Option<&Factored> {
+        None
     }
 
     /// Appends what computes the output.
@@ -142,6 +151,8 @@ pub(crate) struct Chain {
     activations: Vec<DeviceSlice<f32>>,
     /// Gradients between stages go back and forth between these.
     gradients: [DeviceSlice<f32>; 2],
+    /// Those by the outputs of dense layers, which stay.
+    kept_gradients: Vec<Option<DeviceSlice<f32>>>,
     /// The first stage that learns. No gradient is needed below it, unless the chain's input needs one.
     first_trained: Option<usize>,
 }
@@ -183,8 +194,15 @@ impl Chain {
             let kept = &stages[..stages.len().saturating_sub(1)];
             let activations = kept.iter();
             let activations = activations.map(|stage| planner.keep(rows * stage.features));
+            let activations = activations.collect();
+            let trained_rows = planner.trained_rows;
+            let kept_gradients = stages.iter().map(|stage| {
+                let is_kept = stage.layer.as_dense().is_some();
+                is_kept.then(|| planner.keep(trained_rows * stage.features))
+            });
             Ok(Self {
-                activations: activations.collect(),
+                kept_gradients: kept_gradients.collect(),
+                activations,
                 stages,
                 inputs,
                 gradients,
@@ -193,9 +211,26 @@ impl Chain {
         })
     }
 
+    /// Whether the first layer gathers the rows of a batch by itself.
+    pub(crate) fn gathers(&self) -> bool {
+        let first = self.stages.first();
+        first.is_some_and(|stage| stage.layer.as_dense().is_some())
+    }
+
     /// Appends what computes `y` from `x`.
     pub(crate) fn forward(&self, pass: &mut Pass<'_>, x: DeviceSlice<f32>, y: DeviceSlice<f32>) {
-        for (i, stage) in self.stages.iter().enumerate() {
+        self.forward_to(pass, self.stages.len(), x, y);
+    }
+
+    /// The same of the first stages only; `y` is the output of the very last one.
+    fn forward_to(
+        &self,
+        pass: &mut Pass<'_>,
+        count: usize,
+        x: DeviceSlice<f32>,
+        y: DeviceSlice<f32>,
+    ) {
+        for (i, stage) in self.stages[..count].iter().enumerate() {
             let x = self.input(pass, i, x);
             let y = match self.activations.get(i) {
                 Some(y) => y.first(pass.rows * stage.features),
@@ -208,13 +243,64 @@ impl Chain {
     }
 
     /// Appends what computes the gradients of all that learns from that by the output, and the one by the input if it is
-    /// wanted. `x` is what [`Chain::forward`] had.
+    /// wanted. `x` is what [`Chain::forward`] had. Others may write to `dy` afterwards.
     pub(crate) fn backward(
         &self,
         pass: &mut Pass<'_>,
         x: DeviceSlice<f32>,
         dy: DeviceSlice<f32>,
         dx: Option<DeviceSlice<f32>>,
+    ) {
+        let dy = match self.kept_gradients.last() {
+            Some(&Some(kept)) => {
+                let kept = kept.first(dy.len());
+                copy(pass, dy, kept);
+                kept
+            }
+            _ => dy,
+        };
+        self.backward_from(pass, self.stages.len(), (x, dy, dx));
+    }
+
+    /// Appends what computes the gradients of a network by a loss: all of a step but for its beginning and its end.
+    pub(crate) fn step(&self, pass: &mut Pass<'_>, x: DeviceSlice<f32>, loss: &LossPass<'_>) {
+        let batch = loss.batch;
+        let count = self.stages.len();
+        if let Some(layer) = self.head(loss.kernel) {
+            let last = count - 1;
+            self.forward_to(pass, last, x, batch.scores);
+            let of_last = self.input(pass, last, x);
+            let dx = self.gradient(last - 1).first(of_last.len());
+            let below = self.stages[last - 1].pointwise(pass);
+            loss.head(pass, layer, (of_last, dx), below);
+            let dy = batch.delta;
+            pass.learn(layer, DenseGradient { x: of_last, dy });
+            return self.backward_from(pass, last, (x, dx, None));
+        }
+        self.forward_to(pass, count, x, batch.scores);
+        loss.push(pass);
+        self.backward_from(pass, count, (x, batch.delta, None));
+    }
+
+    /// The last layer, if there is a kernel that computes it together with the loss, and something below it learns.
+    fn head(&self, loss: LossKernel) -> Option<&Factored> {
+        let last = self.stages.last()?;
+        let layer = last.layer.as_dense()?;
+        let is_last = self.first_trained? + 1 < self.stages.len() && last.then.is_empty();
+        (is_last && loss.has_head() && is_head(layer)).then_some(layer)
+    }
+
+    /// Where the gradient by the output of a stage goes.
+    fn gradient(&self, stage: usize) -> DeviceSlice<f32> {
+        self.kept_gradients[stage].unwrap_or(self.gradients[stage % 2])
+    }
+
+    /// What goes back from the first `count` stages on.
+    fn backward_from(
+        &self,
+        pass: &mut Pass<'_>,
+        count: usize,
+        (x, dy, dx): (DeviceSlice<f32>, DeviceSlice<f32>, Option<DeviceSlice<f32>>),
     ) {
         let first = match dx {
             Some(_) => Some(0),
@@ -224,14 +310,14 @@ impl Chain {
             return;
         };
         let mut dy = dy;
-        for i in (first..self.stages.len()).rev() {
+        for i in (first..count).rev() {
             let layer = &self.stages[i].layer;
             let x = self.input(pass, i, x);
             if i == first {
                 let below = pass.pointwise(&[], 0);
                 return layer.backward(pass, Backward { x, dy, dx, below });
             }
-            let to = self.gradients[i % 2].first(x.len());
+            let to = self.gradient(i - 1).first(x.len());
             let [below, after] = self.stages[i - 1].pointwise(pass).parted(&**layer);
             let dx = Some(to);
             layer.backward(pass, Backward { x, dy, dx, below });
@@ -243,6 +329,7 @@ impl Chain {
     /// What stage `i` reads, of the rows of a pass.
     fn input(&self, pass: &Pass<'_>, i: usize, x: DeviceSlice<f32>) -> DeviceSlice<f32> {
         match i {
+            0 if pass.begin_of(x).is_some() => x,
             0 => x.first(pass.rows * self.inputs),
             i => self.activations[i - 1].first(pass.rows * self.stages[i - 1].features),
         }

@@ -20,7 +20,8 @@ const COPY: Kernel<Copy> = Kernel::new(&POINTWISE, "copy", 256);
 /// A copy of the input.
 pub(crate) struct CopyLayer;
 
-fn copy(pass: &mut Pass<'_>, from: DeviceSlice<f32>, to: DeviceSlice<f32>) {
+/// Appends a copy.
+pub(crate) fn copy(pass: &mut Pass<'_>, from: DeviceSlice<f32>, to: DeviceSlice<f32>) {
     let arguments = Copy {
         from: from.pointer(),
         to: to.pointer(),

@@ -1,9 +1,11 @@
 //! Dense layers.
 
 use super::chain::{Backward, Forward, Layer};
+use super::learn::DenseGradient;
 use super::pass::Pass;
 use super::pointwise::Pointwise;
 use super::product::ProductKernels;
+use super::step::BeginStep;
 use crate::arguments::{Pointer, arguments};
 use crate::kernels::DENSE;
 use lockstep_nn::Factored;
@@ -17,6 +19,10 @@ arguments! {
         rows: u32,
         inputs: u32,
         outputs: u32,
+        wide_x: u32,
+        wide_weight: u32,
+        is_first: u32,
+        begin: BeginStep,
         then: Pointwise,
     }
 
@@ -28,33 +34,35 @@ arguments! {
         rows: u32,
         inputs: u32,
         outputs: u32,
+        wide_dy: u32,
+        wide_weight: u32,
         below: Pointwise,
-    }
-
-    struct DenseWeightGradient {
-        x: Pointer<f32>,
-        dy: Pointer<f32>,
-        d_weight: Pointer<f32>,
-        d_bias: Pointer<f32>,
-        stride: u64,
-        lane_rows: Pointer<u32>,
-        inputs: u32,
-        outputs: u32,
     }
 }
 
-const FORWARD: ProductKernels<DenseForward> =
-    ProductKernels::new(&DENSE, "dense_forward_small", "dense_forward_large");
+const FORWARD: ProductKernels<DenseForward> = ProductKernels::new(
+    &DENSE,
+    [
+        "dense_forward_small",
+        "dense_forward_medium",
+        "dense_forward_large",
+        "dense_forward_largest",
+    ],
+);
 const INPUT_GRADIENT: ProductKernels<DenseInputGradient> = ProductKernels::new(
     &DENSE,
-    "dense_input_gradient_small",
-    "dense_input_gradient_large",
+    [
+        "dense_input_gradient_small",
+        "dense_input_gradient_medium",
+        "dense_input_gradient_large",
+        "dense_input_gradient_largest",
+    ],
 );
-const WEIGHT_GRADIENT: ProductKernels<DenseWeightGradient> = ProductKernels::new(
-    &DENSE,
-    "dense_weight_gradient_small",
-    "dense_weight_gradient_large",
-);
+
+/// Whether rows of so many numbers, of which the first begins at a multiple of 16 bytes, all do.
+pub(crate) fn is_wide(numbers: usize) -> bool {
+    numbers.is_multiple_of(4)
+}
 
 /// `y = x W + b`.
 pub(crate) struct DenseLayer(pub(crate) Factored);
@@ -64,8 +72,13 @@ impl Layer for DenseLayer {
         true
     }
 
+    fn as_dense(&self) -> Option<&Factored> {
+        Some(&self.0)
+    }
+
     fn forward(&self, pass: &mut Pass<'_>, Forward { x, y, then }: Forward) {
         let Self(dense) = self;
+        let begin = pass.begin_of(x);
         let arguments = DenseForward {
             x: x.pointer(),
             weight: pass.values(&dense.weight()),
@@ -74,14 +87,18 @@ impl Layer for DenseLayer {
             rows: pass.rows as u32,
             inputs: dense.inputs as u32,
             outputs: dense.outputs as u32,
+            wide_x: is_wide(dense.inputs).into(),
+            wide_weight: is_wide(dense.weight().start).into(),
+            is_first: begin.is_some().into(),
+            begin: begin.unwrap_or_else(BeginStep::none),
             then,
         };
-        let shape = [pass.rows, dense.outputs];
-        pass.push(FORWARD.launch(shape, 1, arguments));
+        pass.push(FORWARD.launch(pass.rows, dense.outputs, arguments));
     }
 
-    fn backward(&self, pass: &mut Pass<'_>, Backward { x, dy, dx, below }: Backward) {
+    fn backward(&self, pass: &mut Pass<'_>, backward: Backward) {
         let Self(dense) = self;
+        let Backward { x, dy, dx, below } = backward;
         if let Some(dx) = dx {
             let arguments = DenseInputGradient {
                 dy: dy.pointer(),
@@ -91,24 +108,12 @@ impl Layer for DenseLayer {
                 rows: pass.rows as u32,
                 inputs: dense.inputs as u32,
                 outputs: dense.outputs as u32,
+                wide_dy: is_wide(dense.outputs).into(),
+                wide_weight: is_wide(dense.weight().start).into(),
                 below,
             };
-            let shape = [pass.rows, dense.inputs];
-            pass.push(INPUT_GRADIENT.launch(shape, 1, arguments));
+            pass.push(INPUT_GRADIENT.launch(pass.rows, dense.inputs, arguments));
         }
-        if pass.is_trained(&dense.weight()) {
-            let arguments = DenseWeightGradient {
-                x: x.pointer(),
-                dy: dy.pointer(),
-                d_weight: pass.gradient(&dense.weight()),
-                d_bias: pass.gradient(&dense.bias()),
-                stride: pass.stride(),
-                lane_rows: pass.lanes.rows.pointer(),
-                inputs: dense.inputs as u32,
-                outputs: dense.outputs as u32,
-            };
-            let shape = [dense.inputs, dense.outputs];
-            pass.push(WEIGHT_GRADIENT.launch(shape, pass.lanes.count(), arguments));
-        }
+        pass.learn(dense, DenseGradient { x, dy });
     }
 }

@@ -52,27 +52,37 @@ impl LossKernel {
         }
     }
 
-    /// Appends what computes the loss of every row and the gradient by its scores, in a batch of so many samples over all
-    /// workers.
-    pub(crate) fn launch(
-        self,
-        pass: &mut Pass<'_>,
-        batch: &BatchMemory,
-        targets: TargetRows,
-        samples: usize,
-    ) {
+    /// Whether there is a kernel that computes it together with the last layer.
+    pub(crate) fn has_head(self) -> bool {
         let Self::CrossEntropy = self;
-        let rows = pass.rows;
+        true
+    }
+}
+
+/// What the loss of a pass is computed of.
+pub(crate) struct LossPass<'a> {
+    pub(crate) kernel: LossKernel,
+    pub(crate) batch: &'a BatchMemory,
+    pub(crate) targets: TargetRows,
+    /// Samples of the batch, over all workers.
+    pub(crate) samples: usize,
+}
+
+impl LossPass<'_> {
+    /// Appends what computes the loss of every row and the gradient by its scores.
+    pub(crate) fn push(&self, pass: &mut Pass<'_>) {
+        let LossKernel::CrossEntropy = self.kernel;
+        let (batch, rows) = (self.batch, pass.rows);
         let outputs = batch.scores.len() / batch.losses.len().max(1);
         let arguments = CrossEntropy {
             scores: batch.scores.pointer(),
             gradient: batch.delta.pointer(),
-            targets,
+            targets: self.targets,
             losses: batch.losses.pointer(),
             correct: batch.correct.pointer(),
             rows: rows as u32,
             outputs: outputs as u32,
-            scale: 1.0 / samples as f64,
+            scale: 1.0 / self.samples as f64,
         };
         let blocks = [rows.div_ceil(ROWS_OF_BLOCK), 1, 1];
         pass.push(Launch::new(&CROSS_ENTROPY, blocks, arguments));

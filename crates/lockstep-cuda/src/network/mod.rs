@@ -13,6 +13,8 @@ mod convolution;
 mod copy;
 mod dense;
 mod divisor;
+mod head;
+mod learn;
 mod loss;
 mod pass;
 mod planner;
@@ -25,7 +27,8 @@ mod update;
 mod window;
 
 pub(crate) use chain::Chain;
-pub(crate) use loss::LossKernel;
+pub(crate) use learn::{Learning, merges};
+pub(crate) use loss::{LossKernel, LossPass};
 pub(crate) use pass::{Pass, PassKind, PassMemory};
 pub(crate) use planner::Planner;
 pub(crate) use step::{BatchMemory, LaneSum, LaneTables, Progress, RowSum};

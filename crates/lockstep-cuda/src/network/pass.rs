@@ -1,11 +1,12 @@
 //! A pass over some rows that is being planned: where its numbers lie, and the launches so far.
 
+use super::learn::{DenseGradient, DenseJob};
 use super::pointwise::{Pointwise, PointwiseStep};
-use super::step::{LaneTables, Progress};
+use super::step::{BeginStep, LaneTables, Progress};
 use crate::arguments::Pointer;
 use crate::launch::Launch;
 use crate::memory::DeviceSlice;
-use lockstep_nn::Layout;
+use lockstep_nn::{Factored, Layout};
 use std::ops::Range;
 
 /// What a pass is for.
@@ -40,6 +41,10 @@ pub(crate) struct Pass<'a> {
     pub(crate) rows: usize,
     /// Which rows belong to which lane.
     pub(crate) lanes: &'a LaneTables,
+    /// The rows of a data set by its samples, if the first layer is to gather the batch's, and with that begin the step.
+    pub(crate) by_sample: Option<(DeviceSlice<f32>, BeginStep)>,
+    /// Gradients of dense layers that are formed at the end of the pass.
+    pub(crate) put_off: Vec<DenseJob>,
     memory: PassMemory,
     layout: &'a Layout,
     launches: Vec<Launch>,
@@ -58,6 +63,8 @@ impl<'a> Pass<'a> {
             kind,
             rows,
             lanes,
+            by_sample: None,
+            put_off: Vec::new(),
             memory,
             layout,
             launches: Vec::new(),
@@ -87,6 +94,22 @@ impl<'a> Pass<'a> {
     /// Numbers from the gradient of one lane to that of the next.
     pub(crate) fn stride(&self) -> u64 {
         self.memory.stride as u64
+    }
+
+    /// How the step begins, if that is the duty of the layer with this input, which then has a row for each sample.
+    pub(crate) fn begin_of(&self, x: DeviceSlice<f32>) -> Option<BeginStep> {
+        let set = self
+            .by_sample
+            .filter(|(inputs, _)| inputs.address() == x.address());
+        set.map(|(_, begin)| begin)
+    }
+
+    /// Puts off the gradient of a dense layer's weights to the end of the pass, if they learn. What it is formed of must stay.
+    pub(crate) fn learn(&mut self, layer: &Factored, gradient: DenseGradient) {
+        if self.is_trained(&layer.weight()) {
+            let by_sample = self.begin_of(gradient.x).is_some();
+            self.put_off.push(DenseJob::new(layer, gradient, by_sample));
+        }
     }
 
     /// Whether a tensor learns at all. Of what is frozen there is no gradient.

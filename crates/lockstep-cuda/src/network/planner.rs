@@ -6,6 +6,8 @@ use crate::memory::{Arena, DeviceSlice, Plain};
 pub(crate) struct Planner {
     /// The most rows that a pass may have.
     pub(crate) rows: usize,
+    /// The most rows of one that trains.
+    pub(crate) trained_rows: usize,
     /// For each kind of batch, how many lanes it has, and the rows of the largest.
     lanes: [(usize, usize); 2],
     pub(crate) kept: Arena,
@@ -13,10 +15,15 @@ pub(crate) struct Planner {
 }
 
 impl Planner {
-    /// Of the memory at two addresses.
-    pub(crate) fn new(rows: usize, lanes: [(usize, usize); 2], [kept, scratch]: [u64; 2]) -> Self {
+    /// Of the memory at two addresses, for passes of so many rows, and of fewer that train.
+    pub(crate) fn new(
+        [rows, trained_rows]: [usize; 2],
+        lanes: [(usize, usize); 2],
+        [kept, scratch]: [u64; 2],
+    ) -> Self {
         Self {
             rows,
+            trained_rows,
             lanes,
             kept: Arena::new(kept),
             scratch: Arena::new(scratch),

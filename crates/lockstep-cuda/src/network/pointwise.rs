@@ -28,6 +28,7 @@ arguments! {
         steps: [PointwiseStep; 4],
         count: u32,
         has_relu: u32,
+        has_dropout: u32,
         features: u32,
         samples: Pointer<u32>,
         progress: Pointer<Progress>,
@@ -87,16 +88,18 @@ impl Pointwise {
     ) -> Self {
         let mut all = [PointwiseStep::relu(); MOST_STEPS];
         let mut count = 0;
-        let mut has_relu = false;
+        let (mut has_relu, mut has_dropout) = (false, false);
         for &step in steps {
             all[count] = step;
             count += 1;
             has_relu |= !step.is_dropout();
+            has_dropout |= step.is_dropout();
         }
         Self {
             steps: all,
             count: count as u32,
             has_relu: has_relu.into(),
+            has_dropout: has_dropout.into(),
             features: features as u32,
             samples: samples.pointer(),
             progress: progress.pointer(),
@@ -106,7 +109,12 @@ impl Pointwise {
 
     /// What a layer does itself, and what is to be done after it.
     pub(crate) fn parted(self, layer: &dyn Layer) -> [Self; 2] {
-        let nothing = Self { count: 0, ..self };
+        let nothing = Self {
+            count: 0,
+            has_relu: 0,
+            has_dropout: 0,
+            ..self
+        };
         match layer.is_pointwise_done() {
             true => [self, nothing],
             false => [nothing, self],

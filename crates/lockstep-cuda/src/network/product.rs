@@ -1,45 +1,95 @@
-//! Kernels of matrix products, of which there are two: in small tiles and in large ones. The bits are the same.
+//! Kernels of matrix products, of which there are several: in small tiles and in larger ones. The bits are the same.
 
 use crate::arguments::Arguments;
 use crate::kernels::{Kernel, KernelFile};
 use crate::launch::Launch;
 
-/// Threads of a block, of either kind.
-const THREADS: u32 = 256;
+/// A size of tiles, as the kernels have it.
+struct Tile {
+    /// What the names of kernels end with.
+    name: &'static str,
+    rows: usize,
+    columns: usize,
+    threads: u32,
+    /// What a multiprocessor takes for a step of the depth, in cycles: of one tile at the least, since a chain waits for
+    /// each of its sums; and for every one of several.
+    least: f64,
+    each: f64,
+}
 
-/// Rows and columns of a tile, as `product.cuh` has them.
-const SMALL: [usize; 2] = [8, 32];
-const LARGE: [usize; 2] = [64, 64];
+const TILES: [Tile; 4] = [
+    Tile {
+        name: "small",
+        rows: 8,
+        columns: 16,
+        threads: 64,
+        least: 4.5,
+        each: 3.5,
+    },
+    Tile {
+        name: "medium",
+        rows: 16,
+        columns: 32,
+        threads: 128,
+        least: 5.0,
+        each: 5.0,
+    },
+    Tile {
+        name: "large",
+        rows: 32,
+        columns: 32,
+        threads: 128,
+        least: 9.0,
+        each: 9.0,
+    },
+    Tile {
+        name: "largest",
+        rows: 64,
+        columns: 64,
+        threads: 256,
+        least: 36.0,
+        each: 36.0,
+    },
+];
 
-/// Large tiles, if there are so many of them: fewer would leave most of a GPU without work.
-const ENOUGH_TILES: usize = 64;
+/// Multiprocessors of a large GPU. Others take what is best for that.
+pub(crate) const MULTIPROCESSORS: usize = 132;
 
-/// The two kernels of a product.
+/// The kernels of a product, one for each size of tiles.
 pub(crate) struct ProductKernels<A> {
-    small: Kernel<A>,
-    large: Kernel<A>,
+    kernels: [Kernel<A>; TILES.len()],
 }
 
 impl<A: Arguments + 'static> ProductKernels<A> {
-    pub(crate) const fn new(
-        file: &'static KernelFile,
-        small: &'static str,
-        large: &'static str,
-    ) -> Self {
+    /// Of these names, in the order of sizes.
+    pub(crate) const fn new(file: &'static KernelFile, names: [&'static str; TILES.len()]) -> Self {
+        let [small, medium, large, largest] = names;
         Self {
-            small: Kernel::new(file, small, THREADS),
-            large: Kernel::new(file, large, THREADS),
+            kernels: [
+                Kernel::new(file, small, TILES[0].threads),
+                Kernel::new(file, medium, TILES[1].threads),
+                Kernel::new(file, large, TILES[2].threads),
+                Kernel::new(file, largest, TILES[3].threads),
+            ],
         }
     }
 
-    /// A product of so many rows and columns, so many times.
-    pub(crate) fn launch(&self, [rows, columns]: [usize; 2], times: usize, arguments: A) -> Launch {
-        let blocks =
-            |[height, width]: [usize; 2]| [columns.div_ceil(width), rows.div_ceil(height), times];
-        let large = blocks(LARGE);
-        match large.iter().product::<usize>() >= ENOUGH_TILES {
-            true => Launch::new(&self.large, large, arguments),
-            false => Launch::new(&self.small, blocks(SMALL), arguments),
-        }
+    /// A product of so many rows and columns.
+    pub(crate) fn launch(&self, rows: usize, columns: usize, arguments: A) -> Launch {
+        let blocks = |tile: &Tile| [columns.div_ceil(tile.columns), rows.div_ceil(tile.rows)];
+        let cycles = |tile: &Tile| {
+            let [across, down] = blocks(tile);
+            let of_each = (across * down).div_ceil(MULTIPROCESSORS) as f64;
+            (of_each * tile.each).max(tile.least)
+        };
+        let pairs = TILES.iter().zip(&self.kernels);
+        let best = pairs.min_by(|(one, _), (other, _)| cycles(one).total_cmp(&cycles(other)));
+        let (tile, kernel) = best.expect("there are sizes");
+        debug_assert!(
+            kernel.name.ends_with(tile.name),
+            "kernels in the order of sizes"
+        );
+        let [across, down] = blocks(tile);
+        Launch::new(kernel, [across, down, 1], arguments)
     }
 }

@@ -83,6 +83,21 @@ arguments! {
     }
 }
 
+impl BeginStep {
+    /// Of kernels that do not begin a step.
+    pub(crate) fn none() -> Self {
+        Self {
+            order: Pointer::null(),
+            batch: 0,
+            first: 0,
+            samples: Pointer::null(),
+            rates: Pointer::null(),
+            rate: Pointer::null(),
+            progress: Pointer::null(),
+        }
+    }
+}
+
 impl RowSum {
     pub(crate) fn of(sum: LossSum) -> Self {
         Self {

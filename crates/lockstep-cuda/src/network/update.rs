@@ -11,7 +11,7 @@ use std::ops::Range;
 
 arguments! {
     /// Which sums are formed of the lanes' gradients.
-    struct LaneSums {
+    pub(crate) struct LaneSums {
         gradients: Pointer<f32>,
         stride: u64,
         adds: Pointer<u32>,
@@ -75,23 +75,37 @@ const ADD_LANES: Kernel<AddLanes> = Kernel::new(&UPDATE, "add_lanes", 256);
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OptimizerKernel {
     name: &'static str,
-    settings: [f32; 4],
+    /// Its number among all.
+    pub(crate) rule: u32,
+    pub(crate) settings: [f32; 4],
 }
+
+/// All optimizers' kernels, in the order of their rules.
+const NAMES: [&str; 8] = [
+    "update_plain_sgd",
+    "update_heavy_ball",
+    "update_look_ahead",
+    "update_adam",
+    "update_adam_w",
+    "update_rms_prop",
+    "update_heavy_rms_prop",
+    "update_lion",
+];
 
 impl OptimizerKernel {
     pub(crate) fn new(optimizer: Optimizer) -> Self {
-        let (name, settings) = match optimizer {
+        let (rule, settings) = match optimizer {
             Optimizer::Sgd {
                 momentum,
                 nesterov,
                 weight_decay,
             } => {
-                let name = match (momentum == 0.0, nesterov) {
-                    (true, _) => "update_plain_sgd",
-                    (false, false) => "update_heavy_ball",
-                    (false, true) => "update_look_ahead",
+                let rule = match (momentum == 0.0, nesterov) {
+                    (true, _) => 0,
+                    (false, false) => 1,
+                    (false, true) => 2,
                 };
-                (name, [momentum, weight_decay, 0.0, 0.0])
+                (rule, [momentum, weight_decay, 0.0, 0.0])
             }
             Optimizer::Adam {
                 betas: [beta1, beta2],
@@ -99,11 +113,11 @@ impl OptimizerKernel {
                 weight_decay,
                 decoupled,
             } => {
-                let name = match decoupled {
-                    true => "update_adam_w",
-                    false => "update_adam",
+                let rule = match decoupled {
+                    true => 4,
+                    false => 3,
                 };
-                (name, [beta1, beta2, epsilon, weight_decay])
+                (rule, [beta1, beta2, epsilon, weight_decay])
             }
             Optimizer::RmsProp {
                 alpha,
@@ -111,18 +125,22 @@ impl OptimizerKernel {
                 momentum,
                 weight_decay,
             } => {
-                let name = match momentum == 0.0 {
-                    true => "update_rms_prop",
-                    false => "update_heavy_rms_prop",
+                let rule = match momentum == 0.0 {
+                    true => 5,
+                    false => 6,
                 };
-                (name, [alpha, epsilon, momentum, weight_decay])
+                (rule, [alpha, epsilon, momentum, weight_decay])
             }
             Optimizer::Lion {
                 betas: [beta1, beta2],
                 weight_decay,
-            } => ("update_lion", [beta1, beta2, weight_decay, 0.0]),
+            } => (7, [beta1, beta2, weight_decay, 0.0]),
         };
-        Self { name, settings }
+        Self {
+            name: NAMES[rule],
+            rule: rule as u32,
+            settings,
+        }
     }
 
     fn kernel(self) -> Kernel<Update> {
@@ -148,16 +166,17 @@ pub(crate) struct UpdateMemory {
 
 /// What is updated alike: chunks that follow each other, are all parameters or all running statistics, and learn with the
 /// same part of the rate.
-struct AlikeChunks {
-    range: Range<usize>,
-    part: f32,
-    are_statistics: bool,
+pub(crate) struct AlikeChunks {
+    pub(crate) range: Range<usize>,
+    pub(crate) part: f32,
+    pub(crate) are_statistics: bool,
 }
 
-/// All chunks that learn, those that are alike together.
-fn alike(layout: &Layout) -> Vec<AlikeChunks> {
+/// All chunks that learn and are wanted, those that are alike together.
+pub(crate) fn alike(layout: &Layout, is_wanted: impl Fn(usize) -> bool) -> Vec<AlikeChunks> {
     let mut all: Vec<AlikeChunks> = Vec::new();
-    for (range, &part) in layout.chunks.iter().zip(&layout.rates) {
+    let chunks = layout.chunks.iter().zip(&layout.rates).enumerate();
+    for (_, (range, &part)) in chunks.filter(|&(chunk, _)| is_wanted(chunk)) {
         let are_statistics = range.start >= layout.parameters;
         match all.last_mut() {
             _ if part == 0.0 => {}
@@ -184,7 +203,8 @@ impl UpdateMemory {
         self.gradients.part(first..first + self.values.len())
     }
 
-    fn lanes(&self, adds: DeviceSlice<u32>, result: usize) -> LaneSums {
+    /// Which sums are formed of the lanes' gradients: `adds` has them in pairs, and lane `result` has that of all then.
+    pub(crate) fn lanes(&self, adds: DeviceSlice<u32>, result: usize) -> LaneSums {
         LaneSums {
             gradients: self.gradients.pointer(),
             stride: self.stride as u64,
@@ -219,7 +239,7 @@ impl UpdateMemory {
         (adds, result): (DeviceSlice<u32>, usize),
     ) {
         let lanes = self.lanes(adds, result);
-        for chunks in alike(layout) {
+        for chunks in alike(layout, |_| true) {
             let (begin, end) = (chunks.range.start as u64, chunks.range.end as u64);
             let numbers = chunks.range.len();
             let values = self.values.pointer();

@@ -1,8 +1,7 @@
 //! Layers that are timed one by one.
 
 use crate::emulated;
-use lockstep_cuda::Gpu;
-use lockstep_cuda::timing::{TimedLayers, TimedPass};
+use lockstep_cuda::{Gpu, TimedLayers, TimedPass};
 use lockstep_nn::{Dims, Model, zoo};
 
 #[test]
@@ -25,9 +24,9 @@ fn a_layer_is_timed_kernel_by_kernel() {
         TimedPass::Backward,
     ] {
         let time = timed.time(pass).expect("a time");
-        let names: Vec<_> = time.kernels.iter().map(|kernel| kernel.name).collect();
+        let names: Vec<_> = time.kernels.iter().map(|kernel| kernel.kernel).collect();
         let expected = ["winograd_begin", "winograd_products", "winograd_end"];
         assert_eq!(names, expected);
-        assert!(!time.whole.is_zero() && time.kernels.iter().all(|kernel| kernel.blocks > 0));
+        assert!(!time.whole.is_zero() && time.kernels.iter().all(|kernel| kernel.blocks[0] > 0));
     }
 }

@@ -37,6 +37,8 @@ struct EmulatedKernel {
 #define KERNEL_BESIDE(name, threads, blocks, Arguments) KERNEL(name, threads, Arguments)
 #define KERNEL_AHEAD(name, threads, Arguments) KERNEL(name, threads, Arguments)
 
+#define SHARED_ROOM(name) static thread_local __align__(16) float name[24 * 1024]
+
 namespace emulator {
 
 struct Place {

@@ -42,7 +42,7 @@ impl BiasMemory {
     /// Borrows it.
     pub(super) fn new(convolution: &Convolution, planner: &mut Planner) -> Self {
         let numbers = match convolution.bias {
-            Some(_) => planner.rows * convolution.output.channels,
+            Some(_) => planner.trained_rows * convolution.output.channels,
             None => 0,
         };
         Self(planner.borrow(numbers))

@@ -112,7 +112,7 @@ pub(super) struct GroupedLayer {
 impl GroupedLayer {
     pub(super) fn new(convolution: Convolution, groups: usize, planner: &mut Planner) -> Self {
         let size = convolution.weight.len();
-        let images = (PART_NUMBERS / size).clamp(1, planner.rows.max(1));
+        let images = (PART_NUMBERS / size).clamp(1, planner.trained_rows.max(1));
         Self {
             parts: planner.borrow(images * size),
             bias: BiasMemory::new(&convolution, planner),

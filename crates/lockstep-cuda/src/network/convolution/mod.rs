@@ -68,7 +68,7 @@ mod tests {
             bias: None,
         };
         let layer = |rows: usize| {
-            let mut planner = Planner::new(rows, [(1, rows); 2], [0; 2]);
+            let mut planner = Planner::new([rows; 2], [(1, rows); 2], [0; 2]);
             let convolution = convolution.clone();
             let layer = convolution.layer(ConvolutionMethod::Winograd, &mut planner);
             layer.map(|_| ())

@@ -59,11 +59,11 @@ impl WinogradLayer {
             from: under,
             to: forth,
             is_turned: false,
-            memory: ProductMemory::new(planner, under, forth),
+            memory: ProductMemory::new(planner, planner.rows, under, forth),
         });
         let over = Tiles::of(output);
         let under_gradients = back.under(output, window.padding.map(|padding| 2 - padding));
-        let rows = planner.rows;
+        let rows = planner.trained_rows;
         let products = planner.parts(rows) * PLANES * input.channels * output.channels;
         planner.lend(|planner| Self {
             forth,
@@ -71,7 +71,7 @@ impl WinogradLayer {
                 from: under_gradients,
                 to: back,
                 is_turned: true,
-                memory: ProductMemory::new(planner, under_gradients, back),
+                memory: ProductMemory::new(planner, rows, under_gradients, back),
             },
             under,
             over,

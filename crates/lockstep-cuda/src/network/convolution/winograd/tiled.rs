@@ -18,8 +18,7 @@ pub(super) struct ProductMemory {
 }
 
 impl ProductMemory {
-    pub(super) fn new(planner: &mut Planner, from: Tiles, to: Tiles) -> Self {
-        let rows = planner.rows;
+    pub(super) fn new(planner: &mut Planner, rows: usize, from: Tiles, to: Tiles) -> Self {
         Self {
             weights: planner.borrow(PLANES * from.image.channels * to.image.channels),
             pixels: planner.borrow(from.numbers(rows)),
