@@ -4,6 +4,7 @@
 // a GPU has. So everything that is PTX, and every name that only CUDA knows, is here and behind a function.
 #pragma once
 
+typedef unsigned char u8;
 typedef unsigned int u32;
 typedef unsigned long long u64;
 
@@ -87,6 +88,45 @@ DEVICE void wait_for_copies() {
     asm volatile("cp.async.wait_group %0;" ::"n"(LEFT) : "memory");
 #endif
 }
+
+// Reads 4 or 2 numbers of shared memory at once, at a place that is a multiple of as many bytes. The compiler joins single
+// reads too, but in ways that differ from run to run, and then the PTX could not be compared.
+DEVICE float4 read_four(const float *shared) {
+#ifdef EMULATED
+    return *(const float4 *)shared;
+#else
+    float4 x;
+    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+                 : "=f"(x.x), "=f"(x.y), "=f"(x.z), "=f"(x.w)
+                 : "r"((u32)__cvta_generic_to_shared(shared))
+                 : "memory");
+    return x;
+#endif
+}
+
+DEVICE float2 read_two(const float *shared) {
+#ifdef EMULATED
+    return *(const float2 *)shared;
+#else
+    float2 x;
+    asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];"
+                 : "=f"(x.x), "=f"(x.y)
+                 : "r"((u32)__cvta_generic_to_shared(shared))
+                 : "memory");
+    return x;
+#endif
+}
+
+// A number that others are divided by: by a multiplication and a shift, since a GPU has no instruction that divides. What
+// is divided is below 2^31.
+struct Divisor {
+    u32 by;
+    u32 multiplier;
+    u32 shift;
+};
+
+DEVICE u32 operator/(u32 x, const Divisor &d) { return (__umulhi(x, d.multiplier) + x) >> d.shift; }
+DEVICE u32 operator%(u32 x, const Divisor &d) { return x - x / d * d.by; }
 
 constexpr u32 WARP = 32, ALL = 0xffffffffu;
 

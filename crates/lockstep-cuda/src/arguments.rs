@@ -29,6 +29,7 @@ macro_rules! c_types {
 }
 
 c_types! {
+    u8 = "u8",
     u32 = "u32",
     u64 = "u64",
     f32 = "float",
@@ -61,6 +62,13 @@ impl<T> Pointer<T> {
     /// To a field of what it points to, so many bytes from where that begins.
     pub(crate) fn field<F>(self, offset: usize) -> Pointer<F> {
         Pointer::to(self.at + offset as u64)
+    }
+}
+
+impl<T> Default for Pointer<T> {
+    /// To nothing.
+    fn default() -> Self {
+        Self::to(0)
     }
 }
 
@@ -112,7 +120,7 @@ macro_rules! arguments {
         $(
             $(#[doc = $doc])*
             #[repr(C)]
-            #[derive(Debug, Clone, Copy)]
+            #[derive(Debug, Clone, Copy, Default)]
             $visible struct $name {
                 $($(#[doc = $field_doc])* pub(crate) $field: $type,)*
             }

@@ -50,10 +50,16 @@ kernel_files! {
     CLIP = "clip",
     /// Dense layers.
     DENSE = "dense",
+    /// Convolutions with any windows.
+    DIRECT = "direct",
+    /// Their gradient by the weights.
+    DIRECT_WEIGHTS = "direct_weights",
     /// Embeddings.
     EMBEDDING = "embedding",
     /// Group-norm and layer-norm.
     GROUP_NORM = "group_norm",
+    /// Grouped convolutions.
+    GROUPED = "grouped",
     /// The last dense layer of a classifier, with its loss.
     HEAD = "head",
     /// What ends a step.
@@ -64,10 +70,14 @@ kernel_files! {
     MARKS = "marks",
     /// What changes an activation where it lies.
     POINTWISE = "pointwise",
+    /// Pools.
+    POOL = "pool",
     /// Matrices that are turned.
     TRANSPOSE = "transpose",
     /// Sums over lanes, and optimizers.
     UPDATE = "update",
+    /// Winograd's convolution.
+    WINOGRAD = "winograd",
 }
 
 /// All files, for tests.
@@ -77,6 +87,7 @@ pub static FILES: &[&KernelFile] = ALL;
 /// What the files include: names and texts.
 #[cfg(feature = "emulated")]
 pub static HEADERS: &[(&str, &str)] = &[
+    ("bias.cuh", include_str!("../kernels/bias.cuh")),
     ("chains.cuh", include_str!("../kernels/chains.cuh")),
     ("lane_sums.cuh", include_str!("../kernels/lane_sums.cuh")),
     ("lanes.cuh", include_str!("../kernels/lanes.cuh")),
@@ -88,7 +99,14 @@ pub static HEADERS: &[(&str, &str)] = &[
     ("softmax.cuh", include_str!("../kernels/softmax.cuh")),
     ("step.cuh", include_str!("../kernels/step.cuh")),
     ("targets.cuh", include_str!("../kernels/targets.cuh")),
+    ("tiles.cuh", include_str!("../kernels/tiles.cuh")),
+    ("transform.cuh", include_str!("../kernels/transform.cuh")),
     ("warps.cuh", include_str!("../kernels/warps.cuh")),
+    ("window.cuh", include_str!("../kernels/window.cuh")),
+    (
+        "window_table.cuh",
+        include_str!("../kernels/window_table.cuh"),
+    ),
 ];
 
 /// A kernel that takes arguments of this type.

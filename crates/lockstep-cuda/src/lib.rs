@@ -21,6 +21,7 @@ mod gang;
 mod gpu;
 mod kernels;
 mod launch;
+mod layer_timing;
 mod memory;
 mod network;
 mod plan;
@@ -40,6 +41,7 @@ pub use gpu::Gpu;
 pub use kernels::KernelFile;
 #[cfg(feature = "emulated")]
 pub use kernels::{FILES, HEADERS};
+pub use layer_timing::{PassTime, TimedLayers, TimedPass};
 pub use ring::{BatchSlot, SLOTS};
 pub use rows::{RowShape, TargetShape};
 pub use setup::{InputPlace, LaneRows, ModelDescription, Setup, WorkerBatch};

@@ -84,8 +84,8 @@ impl Plan {
     pub(crate) fn new(setup: &Setup, addresses: [u64; 2]) -> Result<Self, CudaError> {
         setup.check()?;
         let model = &setup.model;
-        let lanes = setup.batches.iter().map(|batch| batch.lanes.len());
-        let lanes = lanes.max().unwrap_or(0);
+        let lanes = setup.batches.each_ref();
+        let lanes = lanes.map(|batch| (batch.lanes.len(), batch.longest_lane()));
         let rows = [setup.most_rows(), setup.batch_rows()];
         let mut planner = Planner::new(rows, lanes, addresses);
         let numbers = model.layout.len();
@@ -102,7 +102,7 @@ impl Plan {
             values: planner.keep(numbers),
             planes: [0, 1].map(|plane| planner.keep(if plane < planes { numbers } else { 0 })),
             rates: batch.rates,
-            gradients: planner.keep(lanes * stride),
+            gradients: planner.keep(planner.most_lanes() * stride),
             stride,
             progress: batch.progress,
         };

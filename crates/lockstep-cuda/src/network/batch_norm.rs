@@ -124,7 +124,7 @@ pub(crate) struct BatchNormLayer {
 
 impl BatchNormLayer {
     pub(crate) fn new(norm: BatchNormPlaces, inputs: usize, planner: &mut Planner) -> Self {
-        let (features, lanes) = (norm.features, planner.lanes);
+        let (features, lanes) = (norm.features, planner.most_lanes().max(1));
         let pixels = inputs / features.max(1);
         // A lane's last block may have less rows than the others.
         let blocks = planner.rows * pixels / BLOCK + lanes;

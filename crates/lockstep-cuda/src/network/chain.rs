@@ -6,6 +6,7 @@
 
 use super::activation::ActivationLayer;
 use super::batch_norm::BatchNormLayer;
+use super::convolution::Convolution;
 use super::copy::{CopyLayer, copy};
 use super::dense::DenseLayer;
 use super::embedding::EmbeddingLayer;
@@ -16,6 +17,7 @@ use super::loss::{LossKernel, LossPass};
 use super::pass::Pass;
 use super::planner::Planner;
 use super::pointwise::{MOST_STEPS, Pointwise, PointwiseStep};
+use super::pool::PoolLayer;
 use super::residual::ResidualLayer;
 use super::transpose::TransposeLayer;
 use crate::error::CudaError;
@@ -94,23 +96,38 @@ impl Part {
 
 /// What an operation on rows of so many numbers is, with its memory.
 fn part(operation: &Operation, inputs: usize, planner: &mut Planner) -> Result<Part, CudaError> {
-    let lacking = |what: &str| {
-        Err(CudaError::Unsupported {
-            what: what.to_owned(),
-        })
-    };
     Ok(match operation {
         Operation::Dense(dense) => Part::layer(DenseLayer(dense.clone())),
-        Operation::Convolution { .. } => return lacking("a convolution"),
+        Operation::Convolution {
+            method,
+            window,
+            input,
+            output,
+            weight,
+            bias,
+        } => {
+            let convolution = Convolution {
+                window: *window,
+                input: *input,
+                output: *output,
+                weight: weight.clone(),
+                bias: bias.clone(),
+            };
+            Part::Layer(convolution.layer(*method, planner)?)
+        }
         Operation::BatchNorm(norm) => {
             Part::layer(BatchNormLayer::new(norm.clone(), inputs, planner))
         }
         Operation::GroupNorm(norm) => {
             Part::layer(GroupNormLayer::new(norm.clone(), inputs, planner))
         }
-        Operation::MaxPool { .. } | Operation::AvgPool { .. } | Operation::GlobalPool { .. } => {
-            return lacking("a pool");
+        &Operation::MaxPool { window, input } => {
+            Part::layer(PoolLayer::max(planner, window, input)?)
         }
+        &Operation::AvgPool { window, input } => {
+            Part::layer(PoolLayer::mean(planner, window, input)?)
+        }
+        &Operation::GlobalPool { input } => Part::layer(PoolLayer::image(planner, input)?),
         Operation::Relu => Part::Pointwise(PointwiseStep::relu()),
         &Operation::LeakyRelu { slope } => Part::layer(ActivationLayer::leaky_relu(slope)),
         Operation::Gelu => Part::layer(ActivationLayer::GELU),

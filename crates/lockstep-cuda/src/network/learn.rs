@@ -130,13 +130,13 @@ pub(crate) fn merges(lanes: usize, adds: &[(usize, usize)]) -> Option<Vec<u32>> 
     let mut waiting = Vec::new();
     let mut adds = adds.iter().peekable();
     let mut merges = vec![0; lanes];
-    for lane in 0..lanes {
+    for (lane, complete) in merges.iter_mut().enumerate() {
         waiting.push(lane);
         while let [.., into, from] = waiting[..]
             && adds.next_if_eq(&&(into, from)).is_some()
         {
             waiting.pop();
-            merges[lane] += 1;
+            *complete += 1;
         }
         // The newest is in the threads' hands.
         if waiting.len() > MOST_WAITING + 1 {

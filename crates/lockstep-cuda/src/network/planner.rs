@@ -14,28 +14,42 @@ pub(crate) struct Planner {
     pub(crate) rows: usize,
     /// The most rows of one that trains.
     pub(crate) trained_rows: usize,
-    /// The most lanes of one; at least one.
-    pub(crate) lanes: usize,
+    /// For each kind of batch, how many lanes it has, and the rows of the longest.
+    lanes: [(usize, usize); 2],
     constants: Vec<Constant>,
     pub(crate) kept: Arena,
     scratch: Arena,
 }
 
 impl Planner {
-    /// Of the memory at two addresses, for passes of so many rows, and of fewer that train, in so many lanes.
+    /// Of the memory at two addresses, for passes of so many rows, and of fewer that train.
     pub(crate) fn new(
         [rows, trained_rows]: [usize; 2],
-        lanes: usize,
+        lanes: [(usize, usize); 2],
         [kept, scratch]: [u64; 2],
     ) -> Self {
         Self {
             rows,
             trained_rows,
-            lanes: lanes.max(1),
+            lanes,
             constants: Vec::new(),
             kept: Arena::new(kept),
             scratch: Arena::new(scratch),
         }
+    }
+
+    /// The most lanes of a pass.
+    pub(crate) fn most_lanes(&self) -> usize {
+        let [full, last] = self.lanes.map(|(lanes, _)| lanes);
+        full.max(last)
+    }
+
+    /// Into how many parts the rows of all lanes are cut at the most, where each has so many rows of one lane.
+    pub(crate) fn parts(&self, rows: usize) -> usize {
+        let parts = self
+            .lanes
+            .map(|(lanes, longest)| lanes * longest.div_ceil(rows.max(1)));
+        parts.into_iter().max().unwrap_or(0)
     }
 
     /// Room that stays.

@@ -6,6 +6,7 @@
 mod conformance;
 mod devices;
 mod emulator;
+mod timing;
 mod training;
 
 use lockstep_cuda::driver::Driver;
@@ -65,6 +66,13 @@ mod emulated {
             conformance::all(&driver);
         }
     }
+
+    #[test]
+    fn the_emulated_gpu_has_the_processors_bits_of_images() {
+        if let Some(driver) = emulated() {
+            conformance::all_of_images(&driver);
+        }
+    }
 }
 
 /// What ends a process's use of a GPU.
@@ -95,6 +103,13 @@ mod gpu {
     fn a_gpu_has_the_processors_bits() {
         if let Some(driver) = real() {
             conformance::all(&driver);
+        }
+    }
+
+    #[test]
+    fn a_gpu_has_the_processors_bits_of_images() {
+        if let Some(driver) = real() {
+            conformance::all_of_images(&driver);
         }
     }
 }

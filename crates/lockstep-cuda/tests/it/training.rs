@@ -6,7 +6,7 @@ use crate::emulated;
 use lockstep_cuda::{
     Beginning, CudaError, DataSet, Epoch, Gpu, SampleTargets, Samples, Setup, Training,
 };
-use lockstep_nn::{LayerSpec, LossSum, NamedLayer, Update};
+use lockstep_nn::{LossSum, Update};
 use lockstep_testkit::allocations;
 
 fn gpu() -> Option<Gpu> {
@@ -230,18 +230,6 @@ fn what_does_not_fit_is_refused_with_what_would() {
     let found = training.scores(&case.inputs).unwrap_err().to_string();
     assert!(
         found.starts_with("the rows that are scored at a time: "),
-        "{found}"
-    );
-}
-
-#[test]
-fn a_layer_without_kernels_is_refused_by_its_name() {
-    let pool = LayerSpec::GlobalPool;
-    let mut case = example();
-    case.layers.insert(0, NamedLayer::new("pool", pool));
-    let found = setup(&case).memory_needed().unwrap_err().to_string();
-    assert!(
-        found.starts_with("a pool cannot be computed on a GPU yet"),
         "{found}"
     );
 }
