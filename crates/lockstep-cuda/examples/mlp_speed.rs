@@ -178,8 +178,8 @@ fn main() {
         Err(error) => return println!("skipped: {error}"),
     };
     let facts = gpu.facts();
-    println!("{}, CUDA {}", facts.name, facts.driver);
-    for case in cases() {
+    println!("{}, CUDA {}", facts.name, facts.driver); let only = std::env::var("ONLY").ok();
+    for case in cases() { if only.as_ref().is_some_and(|o| !o.split(",").any(|o| o == case.batch.to_string())) { continue; }
         if let Err(error) = case.run(&gpu, seconds.unwrap_or(1.0)) {
             println!("{:<32} {error}", case.name);
         }

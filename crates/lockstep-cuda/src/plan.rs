@@ -163,7 +163,7 @@ impl Plan {
         let mut pass = self.pass(setup, PassKind::Train, self.update.values, (rows, last));
         // A worker may have no rows of a short batch.
         if rows > 0 {
-            let begin = batch.begin_step(setup, which);
+            let begin = batch.begin_step();
             let mut x = batch.rows.inputs;
             let targets = match set {
                 Some(set) => {
@@ -194,7 +194,7 @@ impl Plan {
                 return pass.into_launches();
             }
         }
-        batch.push_end_step(&mut pass);
+        batch.push_end_step(&mut pass, &setup.batches);
         pass.into_launches()
     }
 
@@ -206,6 +206,7 @@ impl Plan {
         let learning = Learning {
             layout,
             batch: &self.batch,
+            batches: &setup.batches,
             update: &self.update,
             adds: tables.adds,
             result: batch.partials.first().copied().unwrap_or(0),
