@@ -13,7 +13,7 @@ struct Gather {
 
 // A block a row.
 KERNEL(gather, 256, Gather) {
-    const u32 row = blockIdx.x, sample = sample_of_row(a.begin, row);
+    const u32 row = blockIdx.x, sample = a.begin.next_samples[row];
     const float *from = a.inputs + (u64)sample * a.width;
     float *to = a.x + (u64)row * a.width;
     for (u32 i = threadIdx.x; i < a.width; i += 256) to[i] = from[i];

@@ -3,9 +3,12 @@
 #include "product.cuh"
 #include "step.cuh"
 
+// Kernels in `_any` are for layers of any size. The others are for those whose inputs and outputs are multiples of 4, and
+// whose weights begin at such a place: then 4 numbers are brought at a time.
+//
 // For few rows, so that there are enough blocks; and for more and more, where each number that is brought is used often. All
 // is chosen so that reading shared memory takes no longer than multiplying.
-typedef Tile<4, 16, 2, 1, 64, 7> SmallTile;
+typedef Tile<4, 16, 2, 1, 128, 3> SmallTile;
 typedef Tile<16, 8, 1, 4, 64, 3> MediumTile;
 typedef Tile<16, 8, 2, 4, 32, 4> LargeTile;
 typedef Tile<16, 16, 4, 4, 32, 2> LargestTile;
@@ -18,9 +21,6 @@ struct DenseForward {
     u32 rows;
     u32 inputs;
     u32 outputs;
-    // Whether rows of x, and of whole panels, begin at multiples of 16 bytes.
-    u32 wide_x;
-    u32 wide_weight;
     // If this is the first kernel of a step on samples of a data set: then x has a row for each sample.
     u32 is_first;
     BeginStep begin;
@@ -36,7 +36,7 @@ DEVICE u32 all_rows(Left left) {
     return bits;
 }
 
-template <class T>
+template <class T, bool WIDE>
 DEVICE void forward(const DenseForward &a) {
     typedef Lines<T, T::HEIGHT> Left;
     typedef Sheets<T, T::WIDTH> Right;
@@ -49,13 +49,12 @@ DEVICE void forward(const DenseForward &a) {
     const u32 brought = left + Right::edge(), panel = brought / PANEL * PANEL;
     const u32 width = panel < a.outputs ? min(a.outputs - panel, PANEL) : 0;
     const float *weight = a.weight + (u64)panel * a.inputs + (brought - panel);
-    const bool wide_weight = a.wide_weight && width == PANEL;
     auto bring_weights = [&](u32 part, u32 stage) {
 #pragma unroll
         for (u32 i = 0; i < Right::EACH; i++) {
             const u32 d = part * T::DEPTH + Right::depth(i);
-            const u32 count = d < a.inputs ? inside(brought, a.outputs) : 0;
-            Right::bring(room[stage] + Left::ROOM, i, weight + (u64)d * width, count, wide_weight);
+            const u32 count = d < a.inputs ? inside<WIDE>(brought, a.outputs) : 0;
+            Right::template bring<WIDE>(room[stage] + Left::ROOM, i, weight + (u64)d * width, count);
         }
     };
     bring_ahead<T::STAGES>(parts, bring_weights);
@@ -69,26 +68,26 @@ DEVICE void forward(const DenseForward &a) {
     }
 
     wait_for_previous();
-    auto sample_of = [&](u32 row) { return a.is_first ? sample_of_row(a.begin, row) : a.then.samples[row]; };
+    const u32 *samples = a.is_first ? a.begin.next_samples : a.then.samples;
     const float *lines[Left::EACH];
     bool is_row[Left::EACH];
 #pragma unroll
     for (u32 i = 0; i < Left::EACH; i++) {
         const u32 row = top + Left::edge(i);
         is_row[i] = row < a.rows;
-        lines[i] = a.x + (u64)(is_row[i] ? a.is_first ? sample_of(row) : row : 0) * a.inputs;
+        lines[i] = a.x + (u64)(!is_row[i] ? 0 : a.is_first ? samples[row] : row) * a.inputs;
     }
     auto bring_inputs = [&](u32 part, u32 stage) {
         const u32 d = part * T::DEPTH + Left::depth();
 #pragma unroll
         for (u32 i = 0; i < Left::EACH; i++) {
-            Left::bring(room[stage], i, lines[i] + d, is_row[i] ? inside(d, a.inputs) : 0, a.wide_x);
+            Left::template bring<WIDE>(room[stage], i, lines[i] + d, is_row[i] ? inside<WIDE>(d, a.inputs) : 0);
         }
     };
     bring_first<T::STAGES>(parts, bring_inputs);
     if (a.is_first && blockIdx.x == 0) {
         const u32 row = top + threadIdx.x;
-        if (threadIdx.x < T::HEIGHT && row < a.rows) a.begin.samples[row] = sample_of(row);
+        if (threadIdx.x < T::HEIGHT && row < a.rows) a.begin.samples[row] = samples[row];
         if (blockIdx.y == 0 && threadIdx.x == 0) note_rate(a.begin);
     }
     u32 kept = ALL;
@@ -97,7 +96,7 @@ DEVICE void forward(const DenseForward &a) {
         kept = all_rows<T>([&](u32 i) {
             const u32 row = top + T::down() + i * T::DOWN;
             if (row >= a.rows || column >= a.outputs) return 0u;
-            return kept_neighbours<T::COLUMNS>(a.then, step, sample_of(row), column);
+            return kept_neighbours<T::COLUMNS>(a.then, step, samples[row], column);
         });
     }
     go_through<T::STAGES>(
@@ -131,7 +130,7 @@ DEVICE void forward(const DenseForward &a) {
             };
             const u32 depth = min(T::DEPTH, a.inputs - part * T::DEPTH);
             if (depth == T::DEPTH) {
-                constexpr u32 UNROLLED = T::ROWS * T::COLUMNS <= 8 ? 4 : 2;
+                constexpr u32 UNROLLED = T::ROWS * T::COLUMNS <= 2 ? 8 : T::ROWS * T::COLUMNS <= 8 ? 4 : 2;
 #pragma unroll UNROLLED
                 for (u32 d = 0; d < T::DEPTH; d += 4) add_four(d);
             } else {
@@ -154,10 +153,11 @@ DEVICE void forward(const DenseForward &a) {
     }
 }
 
-KERNEL_AHEAD(dense_forward_small, SmallTile::THREADS, DenseForward) { forward<SmallTile>(a); }
-KERNEL_AHEAD(dense_forward_medium, MediumTile::THREADS, DenseForward) { forward<MediumTile>(a); }
-KERNEL_AHEAD(dense_forward_large, LargeTile::THREADS, DenseForward) { forward<LargeTile>(a); }
-KERNEL_AHEAD(dense_forward_largest, LargestTile::THREADS, DenseForward) { forward<LargestTile>(a); }
+KERNEL_AHEAD(dense_forward_any, SmallTile::THREADS, 5, DenseForward) { forward<SmallTile, false>(a); }
+KERNEL_AHEAD(dense_forward_small, SmallTile::THREADS, 5, DenseForward) { forward<SmallTile, true>(a); }
+KERNEL_AHEAD(dense_forward_medium, MediumTile::THREADS, 4, DenseForward) { forward<MediumTile, true>(a); }
+KERNEL_AHEAD(dense_forward_large, LargeTile::THREADS, 4, DenseForward) { forward<LargeTile, true>(a); }
+KERNEL_AHEAD(dense_forward_largest, LargestTile::THREADS, 2, DenseForward) { forward<LargestTile, true>(a); }
 
 // The gradient by the input: a chain over the outputs. `below` is what was done to the input where it lies, x.
 struct DenseInputGradient {
@@ -168,13 +168,10 @@ struct DenseInputGradient {
     u32 rows;
     u32 inputs;
     u32 outputs;
-    // Whether rows of dy, and of whole panels, begin at multiples of 16 bytes.
-    u32 wide_dy;
-    u32 wide_weight;
     Pointwise below;
 };
 
-template <class T>
+template <class T, bool WIDE>
 DEVICE void input_gradient(const DenseInputGradient &a) {
     typedef Lines<T, T::HEIGHT> Left;
     typedef Lines<T, T::WIDTH> Right;
@@ -190,9 +187,8 @@ DEVICE void input_gradient(const DenseInputGradient &a) {
 #pragma unroll
         for (u32 i = 0; i < Right::EACH; i++) {
             const u32 input = left + Right::edge(i);
-            const u32 count = input < a.inputs ? inside(output, a.outputs) : 0;
-            const bool wide = a.wide_weight && width == PANEL;
-            Right::bring(room[stage] + Left::ROOM, i, weight + (u64)input * width, count, wide);
+            const u32 count = input < a.inputs ? inside<WIDE>(output, a.outputs) : 0;
+            Right::template bring<WIDE>(room[stage] + Left::ROOM, i, weight + (u64)input * width, count);
         }
     };
     bring_ahead<T::STAGES>(parts, bring_weights);
@@ -203,8 +199,8 @@ DEVICE void input_gradient(const DenseInputGradient &a) {
 #pragma unroll
         for (u32 i = 0; i < Left::EACH; i++) {
             const u32 row = top + Left::edge(i);
-            const u32 count = row < a.rows ? inside(d, a.outputs) : 0;
-            Left::bring(room[stage], i, a.dy + (u64)row * a.outputs + d, count, a.wide_dy);
+            const u32 count = row < a.rows ? inside<WIDE>(d, a.outputs) : 0;
+            Left::template bring<WIDE>(room[stage], i, a.dy + (u64)row * a.outputs + d, count);
         }
     };
     bring_first<T::STAGES>(parts, bring_gradients);
@@ -259,7 +255,7 @@ DEVICE void input_gradient(const DenseInputGradient &a) {
             };
             const u32 depth = min(T::DEPTH, a.outputs - part * T::DEPTH);
             if (depth == T::DEPTH) {
-                constexpr u32 UNROLLED = T::ROWS * T::COLUMNS <= 8 ? 4 : 2;
+                constexpr u32 UNROLLED = T::ROWS * T::COLUMNS <= 2 ? 8 : T::ROWS * T::COLUMNS <= 8 ? 4 : 2;
 #pragma unroll UNROLLED
                 for (u32 d = 0; d < T::DEPTH; d += 4) add_four(d);
             } else {
@@ -290,7 +286,8 @@ DEVICE void input_gradient(const DenseInputGradient &a) {
     }
 }
 
-KERNEL_AHEAD(dense_input_gradient_small, SmallTile::THREADS, DenseInputGradient) { input_gradient<SmallTile>(a); }
-KERNEL_AHEAD(dense_input_gradient_medium, MediumTile::THREADS, DenseInputGradient) { input_gradient<MediumTile>(a); }
-KERNEL_AHEAD(dense_input_gradient_large, LargeTile::THREADS, DenseInputGradient) { input_gradient<LargeTile>(a); }
-KERNEL_AHEAD(dense_input_gradient_largest, LargestTile::THREADS, DenseInputGradient) { input_gradient<LargestTile>(a); }
+KERNEL_AHEAD(dense_input_gradient_any, SmallTile::THREADS, 5, DenseInputGradient) { input_gradient<SmallTile, false>(a); }
+KERNEL_AHEAD(dense_input_gradient_small, SmallTile::THREADS, 5, DenseInputGradient) { input_gradient<SmallTile, true>(a); }
+KERNEL_AHEAD(dense_input_gradient_medium, MediumTile::THREADS, 4, DenseInputGradient) { input_gradient<MediumTile, true>(a); }
+KERNEL_AHEAD(dense_input_gradient_large, LargeTile::THREADS, 4, DenseInputGradient) { input_gradient<LargeTile, true>(a); }
+KERNEL_AHEAD(dense_input_gradient_largest, LargestTile::THREADS, 2, DenseInputGradient) { input_gradient<LargestTile, true>(a); }

@@ -30,26 +30,36 @@ struct Head {
 
 constexpr u32 HEAD_THREADS = 128, HEAD_ROWS = HEAD_THREADS / WARP;
 
-// The scores of a row, by a warp: each thread has an output.
-DEVICE float score(const Head &a, const float *x, const float *weight, u32 pitch, float bias, u32 lane) {
-    float sum = bias;
-    u32 k = 0;
-    if (a.inputs % 4 == 0) {
-#pragma unroll 4
-        for (; k < a.inputs; k += 4) {
-            const float4 four = *(const float4 *)(x + k);
-            const float *w = weight + k * pitch + lane;
-            sum = fmaf(four.x, w[0], sum);
-            sum = fmaf(four.y, w[pitch], sum);
-            sum = fmaf(four.z, w[2 * pitch], sum);
-            sum = fmaf(four.w, w[3 * pitch], sum);
+// The score of a row for one output, whose weights are `pitch` apart. What is multiplied next is read meanwhile.
+DEVICE float score(const Head &a, const float *x, const float *weight, u32 pitch, float bias) {
+    constexpr u32 AHEAD = 16;
+    const u32 whole = a.inputs % 4 == 0 ? a.inputs / AHEAD * AHEAD : 0;
+    float now[AHEAD], weights[AHEAD], sum = bias;
+    auto read = [&](u32 k) {
+#pragma unroll
+        for (u32 i = 0; i < AHEAD; i += 4) {
+            const float4 four = *(const float4 *)(x + k + i);
+            now[i] = four.x, now[i + 1] = four.y, now[i + 2] = four.z, now[i + 3] = four.w;
         }
+#pragma unroll
+        for (u32 i = 0; i < AHEAD; i++) weights[i] = weight[(k + i) * pitch];
+    };
+    if (whole > 0) read(0);
+#pragma unroll 1
+    for (u32 k = 0; k < whole; k += AHEAD) {
+        float x_now[AHEAD], w_now[AHEAD];
+#pragma unroll
+        for (u32 i = 0; i < AHEAD; i++) x_now[i] = now[i], w_now[i] = weights[i];
+        if (k + AHEAD < whole) read(k + AHEAD);
+#pragma unroll
+        for (u32 i = 0; i < AHEAD; i++) sum = fmaf(x_now[i], w_now[i], sum);
     }
-    for (; k < a.inputs; k++) sum = fmaf(x[k], weight[k * pitch + lane], sum);
+#pragma unroll 1
+    for (u32 k = whole; k < a.inputs; k++) sum = fmaf(x[k], weight[k * pitch], sum);
     return sum;
 }
 
-KERNEL_AHEAD(head, HEAD_THREADS, Head) {
+KERNEL_AHEAD(head, HEAD_THREADS, 2, Head) {
     SHARED_ROOM(room);
     __shared__ float gradients[HEAD_ROWS][WARP];
     const u32 warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
@@ -58,8 +68,12 @@ KERNEL_AHEAD(head, HEAD_THREADS, Head) {
     const u32 pitch = a.outputs | 1, line = (a.inputs + 3) / 4 * 4;
     float *x = room, *weight = room + a.rows_of_block * line;
     let_next_begin();
+    const u32 down = HEAD_THREADS / a.outputs, across = HEAD_THREADS % a.outputs;
+    u32 k = threadIdx.x / a.outputs, j = threadIdx.x % a.outputs;
     for (u32 i = threadIdx.x; i < a.inputs * a.outputs; i += HEAD_THREADS) {
-        copy4(weight + i / a.outputs * pitch + i % a.outputs, a.weight + i, true);
+        copy4(weight + k * pitch + j, a.weight + i, true);
+        k += down, j += across;
+        if (j >= a.outputs) k++, j -= a.outputs;
     }
     // An output that there is not has the weights of the last one.
     const u32 output = min(lane, a.outputs - 1);
@@ -80,7 +94,7 @@ KERNEL_AHEAD(head, HEAD_THREADS, Head) {
     Softmax softmax;
     float own = 0.0f;
     if (warp < rows) {
-        own = score(a, x + warp * line, weight, pitch, bias, output);
+        own = score(a, x + warp * line, weight + output, pitch, bias);
         softmax = softmax_of(own, a.outputs, lane);
         if (lane < a.outputs) {
             const double probability = softmax.part / softmax.sum;
@@ -93,7 +107,7 @@ KERNEL_AHEAD(head, HEAD_THREADS, Head) {
     for (u32 r = 0; r < rows; r++) {
         for (u32 k = threadIdx.x; k < a.inputs; k += HEAD_THREADS) {
             float sum = 0.0f;
-#pragma unroll 2
+#pragma unroll 5
             for (u32 j = 0; j < a.outputs; j++) sum = fmaf(gradients[r][j], weight[k * pitch + j], sum);
             const u64 at = (u64)(first + r) * a.inputs + k;
             a.dx[at] = a.below.count == 0 ? sum : pointwise_gradient(a.below, x[r * line + k], sum, first + r, k);

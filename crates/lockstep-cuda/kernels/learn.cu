@@ -28,12 +28,10 @@ struct LearnJob {
     // The first of the blocks that have it.
     u32 block;
     u32 kind;
-    // Whether x has a row for each sample of the data set; whether rows of x, rows of dy and weights begin at multiples of
-    // 16 bytes.
+    // Whether x has a row for each sample of the data set; and whether inputs and outputs are multiples of 4 and the weights
+    // begin at such a place.
     u32 by_sample;
-    u32 wide_x;
-    u32 wide_dy;
-    u32 wide_weight;
+    u32 wide;
     // The part of the learning rate, or of the way that running statistics go.
     float part;
 };
@@ -96,10 +94,11 @@ DEVICE void update_all(const Learn &a, float part, Held &held, const float (&gra
 
 // Calls `each(i, place)` for every number of a thread that is inside, with its place in the state; `four(i, place)` for 4 of
 // them that are neighbours.
+template <bool WIDE>
 struct DensePlaces {
     u64 first;
     u32 row, column, inputs, width;
-    bool wide, has_bias;
+    bool has_bias;
     u64 bias;
     template <class Four, class One>
     DEVICE void visit(Four four, One one) const {
@@ -108,7 +107,7 @@ struct DensePlaces {
             for (u32 i = 0; i < 4; i++) {
                 const u64 place = first + (u64)(row + i) * width + column;
                 if (row + i >= inputs) continue;
-                if (wide) {
+                if (WIDE) {
                     four(4 * i, place);
                 } else {
 #pragma unroll
@@ -172,27 +171,31 @@ DEVICE void write(const Learn &a, const Places &places, const Held &held, bool w
     }
 }
 
+// What the threads of a block bring of both operands.
+typedef Sheets<Weights, 64> Left;
+typedef Sheets<Weights, PANEL> Right;
+typedef float Room[Weights::STAGES][Left::ROOM + Right::ROOM];
+
 // The chains of a tile over some rows; the last sum is that of a bias.
-DEVICE void chains(const Learn &a, const LearnJob &job, u32 top, u32 left, u32 first, u32 rows, float (&sums)[HELD]) {
-    typedef Sheets<Weights, 64> Left;
-    typedef Sheets<Weights, PANEL> Right;
-    __shared__ __align__(16) float room[Weights::STAGES][Left::ROOM + Right::ROOM];
+template <bool WIDE>
+DEVICE void chains(
+    const Learn &a, const LearnJob &job, Room &room, u32 top, u32 left, u32 first, u32 rows, float (&sums)[HELD]) {
     const u32 parts = (rows + Weights::DEPTH - 1) / Weights::DEPTH;
     const u32 input = top + Left::edge(), output = left + Right::edge();
-    const u32 inputs = inside(input, job.inputs), outputs = inside(output, job.outputs);
+    const u32 inputs = inside<WIDE>(input, job.inputs), outputs = inside<WIDE>(output, job.outputs);
     auto bring = [&](u32 part, u32 stage) {
 #pragma unroll
         for (u32 i = 0; i < Left::EACH; i++) {
             const u32 d = part * Weights::DEPTH + Left::depth(i);
             const bool is_row = d < rows;
             const u32 row = !is_row ? 0 : job.by_sample ? a.samples[first + d] : first + d;
-            Left::bring(room[stage], i, job.x + (u64)row * job.inputs + input, is_row ? inputs : 0, job.wide_x);
+            Left::template bring<WIDE>(room[stage], i, job.x + (u64)row * job.inputs + input, is_row ? inputs : 0);
         }
 #pragma unroll
         for (u32 i = 0; i < Right::EACH; i++) {
             const u32 d = part * Weights::DEPTH + Right::depth(i);
             const float *from = job.dy + (u64)(first + d) * job.outputs + output;
-            Right::bring(room[stage] + Left::ROOM, i, from, d < rows ? outputs : 0, job.wide_dy);
+            Right::template bring<WIDE>(room[stage] + Left::ROOM, i, from, d < rows ? outputs : 0);
         }
     };
 #pragma unroll
@@ -229,8 +232,9 @@ DEVICE void chains(const Learn &a, const LearnJob &job, u32 top, u32 left, u32 f
 }
 
 // The gradient of a tile by all lanes, which are added as soon as both halves of a sum are there.
-DEVICE void chains_of_lanes(const Learn &a, const LearnJob &job, u32 top, u32 left, float (&sums)[HELD]) {
-    chains(a, job, top, left, a.lane_rows[0], a.lane_rows[1] - a.lane_rows[0], sums);
+template <bool WIDE>
+DEVICE void chains_of_lanes(const Learn &a, const LearnJob &job, Room &room, u32 top, u32 left, float (&sums)[HELD]) {
+    chains<WIDE>(a, job, room, top, left, a.lane_rows[0], a.lane_rows[1] - a.lane_rows[0], sums);
     if (a.lane_count == 1) return;
     float waiting[MOST_WAITING][HELD];
     u32 count = 0;
@@ -239,7 +243,7 @@ DEVICE void chains_of_lanes(const Learn &a, const LearnJob &job, u32 top, u32 le
 #pragma unroll
         for (u32 i = 0; i < HELD; i++) waiting[count][i] = sums[i];
         count++;
-        chains(a, job, top, left, a.lane_rows[lane], a.lane_rows[lane + 1] - a.lane_rows[lane], sums);
+        chains<WIDE>(a, job, room, top, left, a.lane_rows[lane], a.lane_rows[lane + 1] - a.lane_rows[lane], sums);
 #pragma unroll 1
         for (u32 merges = a.merges[lane]; merges > 0; merges--) {
             count--;
@@ -249,23 +253,23 @@ DEVICE void chains_of_lanes(const Learn &a, const LearnJob &job, u32 top, u32 le
     }
 }
 
-DEVICE void learn_dense(const Learn &a, const LearnJob &job) {
+template <bool WIDE>
+DEVICE void learn_dense(const Learn &a, const LearnJob &job, Room &room) {
     const u32 tiles = (job.inputs + 63) / 64, tile = blockIdx.x - job.block;
     const u32 top = tile % tiles * 64, left = tile / tiles * PANEL, width = min(PANEL, job.outputs - left);
-    DensePlaces places;
+    DensePlaces<WIDE> places;
     places.first = job.first + (u64)left * job.inputs;
     places.row = top + Weights::down() * 4;
     places.column = Weights::across() * 4;
     places.inputs = job.inputs;
     places.width = width;
-    places.wide = job.wide_weight && width == PANEL;
     places.has_bias = top == 0 && threadIdx.x < width;
     places.bias = job.second + left + threadIdx.x;
     float gradient[HELD];
     if (a.gradients) {
         wait_for_previous();
         const u32 first = a.lane_rows[blockIdx.z];
-        chains(a, job, top, left, first, a.lane_rows[blockIdx.z + 1] - first, gradient);
+        chains<WIDE>(a, job, room, top, left, first, a.lane_rows[blockIdx.z + 1] - first, gradient);
         float *to = a.gradients + blockIdx.z * a.stride;
         places.visit([&](u32 i, u64 at) { write_four(to + at, gradient + i); },
                      [&](u32 i, u64 at) { to[at] = gradient[i]; });
@@ -274,7 +278,7 @@ DEVICE void learn_dense(const Learn &a, const LearnJob &job) {
     Held held;
     hold(a, places, held);
     wait_for_previous();
-    chains_of_lanes(a, job, top, left, gradient);
+    chains_of_lanes<WIDE>(a, job, room, top, left, gradient);
     update_all(a, job.part, held, gradient);
     write(a, places, held, true);
 }
@@ -299,7 +303,8 @@ DEVICE void learn_piece(const Learn &a, const LearnJob &job) {
     write(a, places, held, job.kind == UPDATE);
 }
 
-KERNEL_AHEAD(learn, Weights::THREADS, Learn) {
+KERNEL_AHEAD(learn, Weights::THREADS, 3, Learn) {
+    __shared__ __align__(16) Room room;
     let_next_begin();
     if (blockIdx.x == a.blocks) {
         wait_for_previous();
@@ -309,6 +314,7 @@ KERNEL_AHEAD(learn, Weights::THREADS, Learn) {
     u32 number = 0;
     while (number + 1 < a.count && blockIdx.x >= a.jobs[number + 1].block) number++;
     const LearnJob &job = a.jobs[number];
-    if (job.kind == DENSE) learn_dense(a, job);
+    if (job.kind == DENSE && job.wide) learn_dense<true>(a, job, room);
+    else if (job.kind == DENSE) learn_dense<false>(a, job, room);
     else learn_piece(a, job);
 }

@@ -25,8 +25,8 @@ typedef unsigned long long u64;
     static __device__ __forceinline__ void name##_thread(const Arguments &a)
 // The same for a kernel that calls `wait_for_previous` itself, and before that touches only what no kernel of the same step
 // writes: parameters and what belongs to them, but for those that come after their update.
-#define KERNEL_AHEAD(name, threads, Arguments) \
-    extern "C" __global__ void __launch_bounds__(threads) name(const __grid_constant__ Arguments a)
+#define KERNEL_AHEAD(name, threads, blocks, Arguments) \
+    extern "C" __global__ void __launch_bounds__(threads, blocks) name(const __grid_constant__ Arguments a)
 // Memory that the threads of a block share, of as many bytes as the launch says.
 #define SHARED_ROOM(name) extern __shared__ __align__(16) float name[]
 #endif

@@ -28,12 +28,17 @@ struct Lines {
     static DEVICE u32 edge(u32 i) { return threadIdx.x / FOURS + i * STEP; }
     static DEVICE u32 depth() { return threadIdx.x % FOURS * 4; }
 
-    // Brings what is at `from[i]` for each of them, of which `inside` numbers are inside; all at once if they are `wide`.
-    static DEVICE void bring(float *room, u32 i, const float *from, u32 inside, bool wide) {
+    // Brings 4 numbers of line i, of which so many are inside; all at once if they are WIDE, and then all of them are inside
+    // or none.
+    template <bool WIDE>
+    static DEVICE void bring(float *room, u32 i, const float *from, u32 inside) {
         float *to = room + edge(i) * LINE + depth();
-        if (wide) return copy16(to, from, inside > 0);
+        if constexpr (WIDE) {
+            copy16(to, from, inside > 0);
+        } else {
 #pragma unroll
-        for (u32 k = 0; k < 4; k++) copy4(to + k, from + k, k < inside);
+            for (u32 k = 0; k < 4; k++) copy4(to + k, from + k, k < inside);
+        }
     }
 
     // Four numbers along the depth.
@@ -49,11 +54,15 @@ struct Sheets {
     static DEVICE u32 edge() { return threadIdx.x % FOURS * 4; }
     static DEVICE u32 depth(u32 i) { return threadIdx.x / FOURS + i * STEP; }
 
-    static DEVICE void bring(float *room, u32 i, const float *from, u32 inside, bool wide) {
+    template <bool WIDE>
+    static DEVICE void bring(float *room, u32 i, const float *from, u32 inside) {
         float *to = room + depth(i) * LENGTH + edge();
-        if (wide) return copy16(to, from, inside > 0);
+        if constexpr (WIDE) {
+            copy16(to, from, inside > 0);
+        } else {
 #pragma unroll
-        for (u32 k = 0; k < 4; k++) copy4(to + k, from + k, k < inside);
+            for (u32 k = 0; k < 4; k++) copy4(to + k, from + k, k < inside);
+        }
     }
 
     // COUNT neighbours.
@@ -73,8 +82,9 @@ struct Sheets {
     }
 };
 
-// How many of 4 numbers from a place on are below an end.
-DEVICE u32 inside(u32 place, u32 end) { return place < end ? min(end - place, 4u) : 0; }
+// How many of 4 numbers from a place on are below an end; if they are WIDE, the end is a multiple of 4.
+template <bool WIDE>
+DEVICE u32 inside(u32 place, u32 end) { return place >= end ? 0 : WIDE ? 4 : min(end - place, 4u); }
 
 // A product goes through the parts of its depth in three steps. `bring_ahead` begins the copies of the first parts that need
 // not wait for the kernel before, `bring_first` the others, and `go_through` goes on with the chains: `add(part, stage)`

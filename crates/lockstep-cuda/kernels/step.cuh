@@ -2,24 +2,17 @@
 #pragma once
 #include "optimizer.cuh"
 
-// What the first kernel of a step finds out for all others. Nobody counts steps on before the last one.
+// What the first kernel of a step notes for all others. Nobody counts steps on before the last one.
 struct BeginStep {
-    // The samples of the epoch, in its order, of which a full batch has so many, and this worker's rows begin there; without
-    // it, the host tells the samples.
-    u32 *order;
-    u32 batch;
-    u32 first;
-    // Which sample each row is.
+    // Which sample each row is, as the end of the step before has found it out, and where the others look it up; the first
+    // is not there if the host tells the samples.
+    u32 *next_samples;
     u32 *samples;
     // How the epoch's steps update, and how this one does; none in a gang.
     StepRate *rates;
     StepRate *rate;
     Progress *progress;
 };
-
-DEVICE u32 sample_of_row(const BeginStep &b, u32 row) {
-    return b.order[b.progress->in_epoch * b.batch + b.first + row];
-}
 
 // Notes how this step updates. One thread does it.
 DEVICE void note_rate(const BeginStep &b) {
@@ -51,6 +44,19 @@ struct LaneSum {
     double diverged_loss;
 };
 
+// Which samples this worker's rows are in the next step.
+struct NextSamples {
+    // The samples of the epoch, in its order; none if the host tells them with each batch.
+    u32 *order;
+    u32 *samples;
+    // Steps of the epoch, and samples of a full batch over all workers.
+    u32 steps;
+    u32 batch;
+    // Where this worker's rows begin in a full batch and in the last one of an epoch, and how many they are.
+    u32 first[2];
+    u32 rows[2];
+};
+
 struct EndStep {
     double *losses;
     u32 *correct;
@@ -61,6 +67,7 @@ struct EndStep {
     LaneSum *sums;
     Progress *progress;
     u32 lanes;
+    NextSamples next;
 };
 
 DEVICE void end_lane(const EndStep &a, u32 lane, const RowSum &step) {
@@ -76,10 +83,17 @@ DEVICE void end_lane(const EndStep &a, u32 lane, const RowSum &step) {
     }
 }
 
-// Ends a step, by a block of THREADS threads. A thread has a lane: rows are added in their order, and the steps of a lane in
-// theirs. All threads bring rows to shared memory meanwhile.
+// Ends a step and finds out which samples the next one has, by a block of THREADS threads. A thread has a lane: rows are
+// added in their order, and the steps of a lane in theirs. All threads bring rows to shared memory meanwhile.
 template <u32 THREADS>
 DEVICE void sum_and_count(const EndStep &a) {
+    const NextSamples &n = a.next;
+    const u64 next = a.progress->in_epoch + 1;
+    if (n.order && next < n.steps) {
+        const u32 last = next + 1 == n.steps ? 1 : 0;
+        const u32 *from = n.order + next * n.batch + n.first[last];
+        for (u32 row = threadIdx.x; row < n.rows[last]; row += THREADS) n.samples[row] = from[row];
+    }
     constexpr u32 ROWS = 512;
     __shared__ double losses[ROWS];
     __shared__ u32 correct[ROWS];

@@ -184,7 +184,7 @@ impl Plan {
         let mut is_ended = false;
         // A worker may have no rows of a short batch.
         if rows > 0 {
-            let begin = batch.begin_step(setup, which);
+            let begin = batch.begin_step();
             let mut x = batch.rows.inputs;
             let targets = match set {
                 Some(set) => {
@@ -213,7 +213,7 @@ impl Plan {
             is_ended = self.learn(&mut pass, setup, which);
         }
         if !is_ended {
-            batch.push_end_step(&mut pass);
+            batch.push_end_step(&mut pass, &setup.batches);
         }
         // Without rows nothing was learned.
         if let Some(average) = self.average.as_ref().filter(|_| rows > 0) {
@@ -230,6 +230,7 @@ impl Plan {
         let learning = Learning {
             layout,
             batch: &self.batch,
+            batches: &setup.batches,
             update: &self.update,
             adds: tables.adds,
             result: batch.partials.first().copied().unwrap_or(0),

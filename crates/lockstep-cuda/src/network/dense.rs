@@ -19,8 +19,6 @@ arguments! {
         rows: u32,
         inputs: u32,
         outputs: u32,
-        wide_x: u32,
-        wide_weight: u32,
         is_first: u32,
         begin: BeginStep,
         then: Pointwise,
@@ -34,8 +32,6 @@ arguments! {
         rows: u32,
         inputs: u32,
         outputs: u32,
-        wide_dy: u32,
-        wide_weight: u32,
         below: Pointwise,
     }
 }
@@ -43,6 +39,7 @@ arguments! {
 const FORWARD: ProductKernels<DenseForward> = ProductKernels::new(
     &DENSE,
     [
+        "dense_forward_any",
         "dense_forward_small",
         "dense_forward_medium",
         "dense_forward_large",
@@ -52,6 +49,7 @@ const FORWARD: ProductKernels<DenseForward> = ProductKernels::new(
 const INPUT_GRADIENT: ProductKernels<DenseInputGradient> = ProductKernels::new(
     &DENSE,
     [
+        "dense_input_gradient_any",
         "dense_input_gradient_small",
         "dense_input_gradient_medium",
         "dense_input_gradient_large",
@@ -59,9 +57,10 @@ const INPUT_GRADIENT: ProductKernels<DenseInputGradient> = ProductKernels::new(
     ],
 );
 
-/// Whether rows of so many numbers, of which the first begins at a multiple of 16 bytes, all do.
-pub(crate) fn is_wide(numbers: usize) -> bool {
-    numbers.is_multiple_of(4)
+/// Whether all rows of inputs, outputs and weights begin at multiples of 16 bytes, so that 4 numbers are brought at a time.
+pub(crate) fn is_wide(layer: &Factored) -> bool {
+    let numbers = [layer.inputs, layer.outputs, layer.weight().start];
+    numbers.iter().all(|numbers| numbers.is_multiple_of(4))
 }
 
 /// `y = x W + b`.
@@ -87,13 +86,11 @@ impl Layer for DenseLayer {
             rows: pass.rows as u32,
             inputs: dense.inputs as u32,
             outputs: dense.outputs as u32,
-            wide_x: is_wide(dense.inputs).into(),
-            wide_weight: is_wide(dense.weight().start).into(),
             is_first: begin.is_some().into(),
             begin: begin.unwrap_or_else(BeginStep::none),
             then,
         };
-        pass.push(FORWARD.launch(pass.rows, dense.outputs, arguments));
+        pass.push(FORWARD.launch([pass.rows, dense.outputs], is_wide(dense), arguments));
     }
 
     fn backward(&self, pass: &mut Pass<'_>, backward: Backward) {
@@ -108,11 +105,9 @@ impl Layer for DenseLayer {
                 rows: pass.rows as u32,
                 inputs: dense.inputs as u32,
                 outputs: dense.outputs as u32,
-                wide_dy: is_wide(dense.outputs).into(),
-                wide_weight: is_wide(dense.weight().start).into(),
                 below,
             };
-            pass.push(INPUT_GRADIENT.launch(pass.rows, dense.inputs, arguments));
+            pass.push(INPUT_GRADIENT.launch([pass.rows, dense.inputs], is_wide(dense), arguments));
         }
         pass.learn(dense, DenseGradient { x, dy });
     }

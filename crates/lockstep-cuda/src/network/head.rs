@@ -1,6 +1,5 @@
 //! The last dense layer of a classifier, its loss and two gradients, in one launch.
 
-use super::dense::is_wide;
 use super::loss::LossPass;
 use super::pass::Pass;
 use super::pointwise::Pointwise;
@@ -77,7 +76,7 @@ impl LossPass<'_> {
             inputs: layer.inputs as u32,
             outputs: layer.outputs as u32,
             rows_of_block: rows as u32,
-            wide_x: is_wide(layer.inputs).into(),
+            wide_x: layer.inputs.is_multiple_of(4).into(),
             scale: 1.0 / pass.samples as f64,
             below,
         };

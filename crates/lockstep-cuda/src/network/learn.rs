@@ -11,6 +11,7 @@ use crate::arguments::{Pointer, arguments};
 use crate::kernels::{Kernel, LEARN};
 use crate::launch::Launch;
 use crate::memory::DeviceSlice;
+use crate::setup::WorkerBatch;
 use lockstep_nn::{Factored, Layout, STATISTICS_SHARE};
 
 arguments! {
@@ -25,9 +26,7 @@ arguments! {
         block: u32,
         kind: u32,
         by_sample: u32,
-        wide_x: u32,
-        wide_dy: u32,
-        wide_weight: u32,
+        wide: u32,
         part: f32,
     }
 
@@ -112,9 +111,7 @@ impl DenseJob {
             block: 0,
             kind: DENSE,
             by_sample: self.by_sample.into(),
-            wide_x: is_wide(layer.inputs).into(),
-            wide_dy: is_wide(layer.outputs).into(),
-            wide_weight: is_wide(layer.weight().start).into(),
+            wide: is_wide(layer).into(),
             part: layout.rates[layer.chunks.start],
         };
         (job, tiles)
@@ -150,6 +147,8 @@ pub(crate) fn merges(lanes: usize, adds: &[(usize, usize)]) -> Option<Vec<u32>> 
 pub(crate) struct Learning<'a> {
     pub(crate) layout: &'a Layout,
     pub(crate) batch: &'a BatchMemory,
+    /// The worker's part of a full batch and of the last one.
+    pub(crate) batches: &'a [WorkerBatch; 2],
     pub(crate) update: &'a UpdateMemory,
     /// Pairs of lanes whose gradients are added, and the lane that has their sum then.
     pub(crate) adds: DeviceSlice<u32>,
@@ -181,9 +180,7 @@ impl Learning<'_> {
                 block: 0,
                 kind: if chunks.are_statistics { BLEND } else { UPDATE },
                 by_sample: 0,
-                wide_x: 0,
-                wide_dy: 0,
-                wide_weight: 0,
+                wide: 0,
                 part: match chunks.are_statistics {
                     true => STATISTICS_SHARE,
                     false => chunks.part,
@@ -242,7 +239,7 @@ impl Learning<'_> {
             rule: optimizer.map_or(0, |optimizer| optimizer.rule),
             settings: optimizer.map_or([0.0; 4], |optimizer| optimizer.settings),
             rate: self.batch.rate.pointer(),
-            end: self.batch.end_step(lanes),
+            end: self.batch.end_step(lanes, self.batches),
         };
         let blocks = blocks + usize::from(ends);
         pass.push(Launch::new(&KERNEL, [blocks, 1, times], arguments));

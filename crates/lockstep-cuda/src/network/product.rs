@@ -55,16 +55,23 @@ const TILES: [Tile; 4] = [
 /// Multiprocessors of a large GPU. Others take what is best for that.
 pub(crate) const MULTIPROCESSORS: usize = 132;
 
-/// The kernels of a product, one for each size of tiles.
+/// The kernels of a product.
 pub(crate) struct ProductKernels<A> {
+    /// In the smallest tiles, for operands of any size.
+    any: Kernel<A>,
+    /// One for each size of tiles.
     kernels: [Kernel<A>; TILES.len()],
 }
 
 impl<A: Arguments + 'static> ProductKernels<A> {
-    /// Of these names, in the order of sizes.
-    pub(crate) const fn new(file: &'static KernelFile, names: [&'static str; TILES.len()]) -> Self {
-        let [small, medium, large, largest] = names;
+    /// Of these names: the one for any size, then in the order of tiles.
+    pub(crate) const fn new(
+        file: &'static KernelFile,
+        names: [&'static str; 1 + TILES.len()],
+    ) -> Self {
+        let [any, small, medium, large, largest] = names;
         Self {
+            any: Kernel::new(file, any, TILES[0].threads),
             kernels: [
                 Kernel::new(file, small, TILES[0].threads),
                 Kernel::new(file, medium, TILES[1].threads),
@@ -74,11 +81,19 @@ impl<A: Arguments + 'static> ProductKernels<A> {
         }
     }
 
-    /// A product of so many rows and columns.
-    pub(crate) fn launch(&self, rows: usize, columns: usize, arguments: A) -> Launch {
-        let blocks = |tile: &Tile| [columns.div_ceil(tile.columns), rows.div_ceil(tile.rows)];
+    /// A product of so many rows and columns. Unless it is wide, it is one of any size.
+    pub(crate) fn launch(
+        &self,
+        [rows, columns]: [usize; 2],
+        is_wide: bool,
+        arguments: A,
+    ) -> Launch {
+        let blocks = |tile: &Tile| [columns.div_ceil(tile.columns), rows.div_ceil(tile.rows), 1];
+        if !is_wide {
+            return Launch::new(&self.any, blocks(&TILES[0]), arguments);
+        }
         let cycles = |tile: &Tile| {
-            let [across, down] = blocks(tile);
+            let [across, down, _] = blocks(tile);
             let of_each = (across * down).div_ceil(MULTIPROCESSORS) as f64;
             (of_each * tile.each).max(tile.least)
         };
@@ -89,7 +104,6 @@ impl<A: Arguments + 'static> ProductKernels<A> {
             kernel.name.ends_with(tile.name),
             "kernels in the order of sizes"
         );
-        let [across, down] = blocks(tile);
-        Launch::new(kernel, [across, down, 1], arguments)
+        Launch::new(kernel, blocks(tile), arguments)
     }
 }

@@ -12,7 +12,7 @@ use crate::launch::Launch;
 use crate::memory::{DeviceSlice, Plain};
 use crate::ring::SlotLists;
 use crate::rows::RowLists;
-use crate::setup::{InputPlace, Setup};
+use crate::setup::{InputPlace, Setup, WorkerBatch};
 use lockstep_nn::LossSum;
 
 arguments! {
@@ -38,11 +38,9 @@ arguments! {
         diverged_loss: f64,
     }
 
-    /// What the first kernel of a step finds out for all others.
+    /// What the first kernel of a step notes for all others.
     pub(crate) struct BeginStep {
-        order: Pointer<u32>,
-        batch: u32,
-        first: u32,
+        next_samples: Pointer<u32>,
         samples: Pointer<u32>,
         rates: Pointer<StepRate>,
         rate: Pointer<StepRate>,
@@ -72,6 +70,16 @@ arguments! {
         begin: BeginStep,
     }
 
+    /// Which samples this worker's rows are in the next step.
+    pub(crate) struct NextSamples {
+        order: Pointer<u32>,
+        samples: Pointer<u32>,
+        steps: u32,
+        batch: u32,
+        first: [u32; 2],
+        rows: [u32; 2],
+    }
+
     pub(crate) struct EndStep {
         losses: Pointer<f64>,
         correct: Pointer<u32>,
@@ -80,6 +88,7 @@ arguments! {
         sums: Pointer<LaneSum>,
         progress: Pointer<Progress>,
         lanes: u32,
+        next: NextSamples,
     }
 }
 
@@ -87,9 +96,7 @@ impl BeginStep {
     /// Of kernels that do not begin a step.
     pub(crate) fn none() -> Self {
         Self {
-            order: Pointer::null(),
-            batch: 0,
-            first: 0,
+            next_samples: Pointer::null(),
             samples: Pointer::null(),
             rates: Pointer::null(),
             rate: Pointer::null(),
@@ -161,8 +168,9 @@ pub(crate) struct BatchMemory {
     pub(crate) progress: DeviceSlice<Progress>,
     /// The inputs, and if the host prepares them, the targets.
     pub(crate) rows: RowLists,
-    /// Which sample each row is.
+    /// Which sample each row is, and which one each is in the next step; empty if the host prepares the batches.
     pub(crate) samples: DeviceSlice<u32>,
+    pub(crate) next_samples: DeviceSlice<u32>,
     /// How the steps of an epoch update; empty in a gang. And how the present one does.
     pub(crate) rates: DeviceSlice<StepRate>,
     pub(crate) rate: DeviceSlice<StepRate>,
@@ -192,6 +200,7 @@ impl BatchMemory {
             progress,
             rows: RowLists::new(&mut planner.kept, setup.row_shape(), rows),
             samples: planner.keep(rows),
+            next_samples: planner.keep(if order > 0 { rows } else { 0 }),
             rates: planner.keep(if setup.is_alone { setup.steps() } else { 0 }),
             rate: planner.keep(1),
             targets: TargetMemory::new(planner, setup.shape.as_ref(), setup.steps(), progress),
@@ -209,12 +218,10 @@ impl BatchMemory {
         sum.field(std::mem::offset_of!(LaneSum, last))
     }
 
-    /// What the first kernel of a step on the full batch, 0, or the last one finds out.
-    pub(crate) fn begin_step(&self, setup: &Setup, which: usize) -> BeginStep {
+    /// What the first kernel of a step notes.
+    pub(crate) fn begin_step(&self) -> BeginStep {
         BeginStep {
-            order: self.order.pointer_if_any(),
-            batch: setup.batches[0].samples as u32,
-            first: setup.batches[which].first as u32,
+            next_samples: self.next_samples.pointer_if_any(),
             samples: self.samples.pointer(),
             rates: self.rates.pointer_if_any(),
             rate: self.rate.pointer(),
@@ -276,7 +283,7 @@ impl BatchMemory {
     }
 
     /// What ends a step.
-    pub(crate) fn end_step(&self, lanes: &LaneTables) -> EndStep {
+    pub(crate) fn end_step(&self, lanes: &LaneTables, batches: &[WorkerBatch; 2]) -> EndStep {
         EndStep {
             losses: self.losses.pointer(),
             correct: self.correct.pointer(),
@@ -285,12 +292,20 @@ impl BatchMemory {
             sums: self.sums.pointer(),
             progress: self.progress.pointer(),
             lanes: lanes.count() as u32,
+            next: NextSamples {
+                order: self.order.pointer_if_any(),
+                samples: self.next_samples.pointer(),
+                steps: self.order.len().div_ceil(batches[0].samples.max(1)) as u32,
+                batch: batches[0].samples as u32,
+                first: batches.each_ref().map(|batch| batch.first as u32),
+                rows: batches.each_ref().map(|batch| batch.rows() as u32),
+            },
         }
     }
 
     /// Appends what ends a step, where no other kernel does.
-    pub(crate) fn push_end_step(&self, pass: &mut Pass<'_>) {
-        let arguments = self.end_step(pass.lanes);
+    pub(crate) fn push_end_step(&self, pass: &mut Pass<'_>, batches: &[WorkerBatch; 2]) {
+        let arguments = self.end_step(pass.lanes, batches);
         pass.push(Launch::new(&END_STEP, [1, 1, 1], arguments));
     }
 }

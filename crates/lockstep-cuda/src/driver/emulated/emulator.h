@@ -35,7 +35,7 @@ struct EmulatedKernel {
     static void name##_thread(const Arguments &a)
 
 #define KERNEL_BESIDE(name, threads, blocks, Arguments) KERNEL(name, threads, Arguments)
-#define KERNEL_AHEAD(name, threads, Arguments) KERNEL(name, threads, Arguments)
+#define KERNEL_AHEAD(name, threads, blocks, Arguments) KERNEL(name, threads, Arguments)
 
 #define SHARED_ROOM(name) static thread_local __align__(16) float name[24 * 1024]
 
