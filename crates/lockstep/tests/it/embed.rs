@@ -3,11 +3,12 @@
 
 use crate::common::bitmap::bitmap;
 use crate::common::embedding::place;
-use crate::common::{Place, Ran, Running, files};
+use crate::common::{Place, Ran, Running, files, read_json};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -221,8 +222,29 @@ fn unreadable_pictures_are_listed_and_too_many_of_them_fail() {
 #[test]
 fn a_run_embeds_first_and_trains_on_the_vectors() {
     let place = place();
+    // One photo in both classes: one of the two is a mistake, whatever is learned.
+    fs::copy(
+        place.path("photos/test/wide/00.bmp"),
+        place.path("photos/test/tall/wide.bmp"),
+    )
+    .unwrap();
     let result = place.train(&[]);
     assert_eq!(result["status"], "succeeded");
+    let run = Path::new(result["run_dir"].as_str().unwrap());
+    let mistakes = read_json(&run.join("evaluation.json"))["mistakes"]
+        .as_array()
+        .unwrap()
+        .len();
+    let pictures = fs::File::open(run.join("mistakes.png")).unwrap();
+    let pictures = png::Decoder::new(std::io::BufReader::new(pictures))
+        .read_info()
+        .unwrap();
+    let (width, height) = pictures.info().size();
+    assert_eq!(
+        height as usize,
+        mistakes * width as usize,
+        "squares below each other"
+    );
     let one = place.weights(&["--workers", "1"]);
     assert_eq!(result["weights_sha256"], one.as_str(), "on one worker");
 }
