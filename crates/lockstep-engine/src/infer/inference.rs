@@ -5,6 +5,7 @@ use crate::embed::{EmbedRequest, embed};
 use crate::tasks::CrewSettings;
 use crate::{EngineError, StopFlag};
 use lockstep_base::fs::CacheDir;
+use lockstep_base::known_encoders::EncoderRef;
 use lockstep_data::{DataError, Dataset, KeptColumn, SkippedFile, Source};
 use lockstep_events::event::Event;
 use lockstep_job::{Data, DataRef, Job, Location};
@@ -274,10 +275,12 @@ fn as_trained(test: &mut TestSource, trained: &PictureInput, run: &str) -> Resul
             pictures.transform.clone_from(&trained.transform);
         }
         (_, Some(embedding), Some(encoder)) => {
-            if !embedding.model.exists() {
+            if let EncoderRef::Path(path) = &embedding.model
+                && !path.exists()
+            {
                 return Err(InferError::NoEncoder {
                     run: run.to_owned(),
-                    path: embedding.model.clone(),
+                    path: path.clone(),
                     sha256: encoder.sha256.clone(),
                 });
             }
