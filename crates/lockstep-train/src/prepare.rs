@@ -15,7 +15,7 @@ use lockstep_base::fs::CacheDir;
 use lockstep_data::{TargetKind, lane_rows};
 use lockstep_gang::{Plan, ShmCollective};
 use lockstep_learner::LayerLine;
-use lockstep_nn::{Dims, LayerSummary, Layout, Loss, Model, Threads};
+use lockstep_nn::{Capacity, Dims, LayerSummary, Layout, Loss, Model, Threads};
 use lockstep_place::Place;
 use lockstep_resolve::{ClassWeights, ImageChanges, ResolvedJob, TrainingSettings};
 
@@ -139,9 +139,8 @@ pub fn plan(settings: &TrainingSettings, data: &DataFacts) -> Result<Prepared, T
     let planes = settings.learner.optimizer.planes();
     let copies = 1 + planes + average + best;
     let vectors = 2 * copies + gradient_vectors(settings, data, &plan) + 1;
-    let lane = largest_lane(settings, data);
-    let evaluation = rows_at_once(lane, workspace.row);
-    let workspace = workspace.bytes(lane.max(evaluation));
+    let evaluation = rows_at_once(largest_lane(settings, data), workspace.row);
+    let workspace = workspace.bytes(capacity(settings, data, &workspace).rows);
     let inputs =
         (batches * full_batch(settings, data) + evaluation) * data.shape.iter().product::<usize>();
     Ok(Prepared {
@@ -223,14 +222,29 @@ pub(crate) fn read_snapshot(
 pub(crate) fn working_model(
     settings: &TrainingSettings,
     data: &DataFacts,
-    compute: &Threads,
+    threads: &Threads,
 ) -> Result<(Model, usize), TrainError> {
     let (_, workspace) = smallest_model(settings, data)?;
-    let lane = largest_lane(settings, data);
-    let evaluation = rows_at_once(lane, workspace.row);
-    let model = model_on(compute, settings, data, lane.max(evaluation))?;
+    let evaluation = rows_at_once(largest_lane(settings, data), workspace.row);
+    let capacity = capacity(settings, data, &workspace);
+    let model = model_on(threads, settings, data, capacity)?;
     Ok((model, evaluation))
 }
+
+/// What a worker computes in one pass, at the most: as many of its lanes as leave the network's memory below
+/// [`PASS_BYTES`], and one in any case; and the rows of an evaluation.
+fn capacity(settings: &TrainingSettings, data: &DataFacts, workspace: &Workspace) -> Capacity {
+    let lane = largest_lane(settings, data);
+    let own = settings.lanes.div_ceil(settings.workers);
+    let fits = |lanes: &usize| workspace.bytes(lanes * lane) <= PASS_BYTES;
+    let lanes = (2..=own).take_while(fits).last().unwrap_or(1);
+    let evaluation = rows_at_once(lane, workspace.row);
+    let rows = evaluation.max(lanes * lane);
+    Capacity { rows, lanes }
+}
+
+/// Memory that a network may work in for the sake of computing lanes together.
+const PASS_BYTES: usize = 1 << 30;
 
 /// Bytes that a model works in.
 struct Workspace {
@@ -265,22 +279,24 @@ fn model_for(
     data: &DataFacts,
     rows: usize,
 ) -> Result<Model, TrainError> {
-    model_on(&Threads::default(), settings, data, rows)
+    let capacity = Capacity { rows, lanes: 1 };
+    let threads = Threads::planned(settings.threads.max(1));
+    model_on(&threads, settings, data, capacity)
 }
 
-/// The job's model for at most so many rows at a time.
-fn model_on(
-    compute: &Threads,
+/// The job's model for passes of so many rows and lanes, at the most.
+pub(crate) fn model_on(
+    threads: &Threads,
     settings: &TrainingSettings,
     data: &DataFacts,
-    rows: usize,
+    capacity: Capacity,
 ) -> Result<Model, TrainError> {
     let tables = data.embeddings.clone();
     let layers = network::layers_behind(tables, &settings.network, data.names.len());
     let [channels, height, width] = data.shape;
     let input = Dims::image(height, width, channels);
     let rates = layer_rates::of(&settings.learner);
-    let model = Model::with_rates(&rates, compute, &layers, input, rows);
+    let model = Model::with_rates(&rates, threads, &layers, input, capacity);
     let model = model.map_err(|error| network::refusal(&settings.network, error))?;
     let said = settings.learner.loss;
     Ok(model.minimising(said.unwrap_or(loss(data.kind))))

@@ -62,7 +62,7 @@ impl Opened {
         let (model, evaluation_rows) = working_model(settings, &sets.facts(), &compute)?;
         Ok(Self {
             sets,
-            device: Box::new(HostDevice::new(model, compute)),
+            device: Box::new(HostDevice::new(model)),
             evaluation_rows,
         })
     }
