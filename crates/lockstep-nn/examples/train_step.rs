@@ -1,9 +1,10 @@
 //! Times training steps of the named networks on synthetic numbers, with a batch, so many steps and threads, and so many
 //! lanes: `cargo run --release -p lockstep-nn --example train_step -- cnn 64 20 2 1`.
 
+use lockstep_nn::threads::{VectorRange, VectorSet};
 use lockstep_nn::{
     Batch, Buffer, Capacity, Dims, LayerGradient, Layout, LossSum, Model, Optimizer, Replica,
-    StateVector, Step, Targets, Threads, Update, UpdateChunk, VectorRange, VectorSet, zoo,
+    StateVector, Step, Targets, Threads, Update, UpdateChunk, zoo,
 };
 use std::ops::Range;
 use std::time::Instant;

@@ -31,7 +31,7 @@ mod replica;
 mod schedule;
 mod spec;
 mod state;
-mod threads;
+pub mod threads;
 pub mod zoo;
 
 use lockstep_base::{math, simd};
@@ -52,4 +52,4 @@ pub use replica::{Collect, LayerGradient, Replica};
 pub use schedule::{Decay, Schedule};
 pub use spec::{FirstWeights, LayerSpec, LayerSummary, NamedLayer};
 pub use state::{StatePart, StateVector, UpdateChunk};
-pub use threads::{Threads, Tiles, VectorRange, VectorRanges, VectorSet};
+pub use threads::Threads;

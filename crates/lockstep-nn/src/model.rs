@@ -152,6 +152,18 @@ impl Model {
         &self.summary
     }
 
+    /// About how many multiply-adds a row takes forwards; backwards it is twice as many.
+    pub fn multiply_adds(&self) -> usize {
+        // Every parameter of a layer has a part in every pixel of its output. Of learned vectors, a row reads a few.
+        let layers = self
+            .summary
+            .iter()
+            .filter(|layer| layer.kind != "embedding");
+        layers
+            .map(|layer| layer.parameters * layer.output.pixels())
+            .sum()
+    }
+
     /// Number of outputs: classes, numbers or labels, by what it minimises.
     pub fn outputs(&self) -> usize {
         self.chain.output().len()
@@ -164,8 +176,13 @@ impl Model {
 
     /// Bytes of the buffers this model works in.
     pub fn workspace_bytes(&self) -> usize {
-        let own = self.logits.len() + self.delta.len() + self.scratch.len();
-        4 * own + self.chain.bytes()
+        self.workspace_bytes_for(self.capacity.rows)
+    }
+
+    /// What [`Model::workspace_bytes`] would be of the same model for so many rows.
+    pub fn workspace_bytes_for(&self, rows: usize) -> usize {
+        let own = 2 * rows * self.outputs() + self.chain.scratch(&self.threads, rows);
+        4 * own + self.chain.bytes() / self.capacity.rows.max(1) * rows
     }
 
     /// The state vector that training begins with, a function of the seed. PyTorch's defaults, unless a layer says

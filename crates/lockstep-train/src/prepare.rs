@@ -11,8 +11,11 @@ use crate::pretrained;
 use crate::sets::{DataFacts, FoundSets, Sets};
 use crate::snapshot::Snapshot;
 use crate::targets::{self, loss};
+use crate::threads;
+use lockstep_base::cores;
 use lockstep_base::fs::CacheDir;
 use lockstep_data::{TargetKind, lane_rows};
+use lockstep_events::event::WorkerThreads;
 use lockstep_gang::{Plan, ShmCollective};
 use lockstep_learner::LayerLine;
 use lockstep_nn::{Capacity, Dims, LayerSummary, Layout, Loss, Model, Threads};
@@ -32,6 +35,8 @@ pub struct Prepared {
     pub steps_per_epoch: u64,
     /// Who exchanges what with whom.
     pub plan: Plan,
+    /// Threads of a worker.
+    pub threads: WorkerThreads,
     /// What training will take.
     pub memory: MemoryEstimate,
     /// The model's layers.
@@ -118,7 +123,10 @@ fn odd(settings: &TrainingSettings, data: &DataFacts, outputs: usize) -> Vec<Str
 /// # Errors
 /// When the job does not fit such data, or the model cannot be built.
 pub fn plan(settings: &TrainingSettings, data: &DataFacts) -> Result<Prepared, TrainError> {
-    let (model, workspace) = smallest_model(settings, data)?;
+    let model = model_for(settings, data, 1, 1)?;
+    // Of workers elsewhere this is a guess: each has as many as its own machine has cores for.
+    let threads = threads::of_worker(settings, data, &model, cores::share(settings.workers));
+    let model = model_for(settings, data, 1, threads.count)?;
     check(settings, data, &model)?;
     let layout = model.layout();
     let exchange = exchange_plan(settings, data, layout)?;
@@ -139,8 +147,8 @@ pub fn plan(settings: &TrainingSettings, data: &DataFacts) -> Result<Prepared, T
     let planes = settings.learner.optimizer.planes();
     let copies = 1 + planes + average + best;
     let vectors = 2 * copies + gradient_vectors(settings, data, &plan) + 1;
-    let evaluation = rows_at_once(largest_lane(settings, data), workspace.row);
-    let workspace = workspace.bytes(capacity(settings, data, &workspace).rows);
+    let evaluation = evaluation_rows(settings, data, &model);
+    let workspace = model.workspace_bytes_for(capacity(settings, data, &model).rows);
     let inputs =
         (batches * full_batch(settings, data) + evaluation) * data.shape.iter().product::<usize>();
     Ok(Prepared {
@@ -157,6 +165,7 @@ pub fn plan(settings: &TrainingSettings, data: &DataFacts) -> Result<Prepared, T
             },
         },
         plan,
+        threads,
         layers: model.summary().iter().map(layer_line).collect(),
         metrics: metrics(model.loss()),
         notes: (odd(settings, data, model.outputs()).into_iter())
@@ -196,7 +205,7 @@ pub fn check_start(settings: &TrainingSettings, data: &DataFacts) -> Result<Star
     let Some(path) = &settings.weights else {
         return Ok(Start::default());
     };
-    let model = model_for(settings, data, 1)?;
+    let model = model_for(settings, data, 1, 1)?;
     let begin = pretrained::read(path, &model, settings.seed, None)?;
     Ok(Start {
         pretrained: Some(begin.sha256),
@@ -214,7 +223,7 @@ pub(crate) fn read_snapshot(
     found: &FoundSets,
 ) -> Result<Snapshot, TrainError> {
     let sets = Sets::reopen(settings, found)?;
-    let len = model_for(settings, &sets.facts(), 1)?.layout().len();
+    let len = model_for(settings, &sets.facts(), 1, 1)?.layout().len();
     Snapshot::read(place, settings, &sets, len)
 }
 
@@ -224,64 +233,52 @@ pub(crate) fn working_model(
     data: &DataFacts,
     threads: &Threads,
 ) -> Result<(Model, usize), TrainError> {
-    let (_, workspace) = smallest_model(settings, data)?;
-    let evaluation = rows_at_once(largest_lane(settings, data), workspace.row);
-    let capacity = capacity(settings, data, &workspace);
+    let smallest = model_for(settings, data, 1, threads.count())?;
+    let capacity = capacity(settings, data, &smallest);
     let model = model_on(threads, settings, data, capacity)?;
-    Ok((model, evaluation))
+    Ok((model, evaluation_rows(settings, data, &smallest)))
+}
+
+/// The threads of this process, which is a worker of the job.
+pub(crate) fn threads_here(
+    settings: &TrainingSettings,
+    data: &DataFacts,
+) -> Result<Threads, TrainError> {
+    let model = model_for(settings, data, 1, 1)?;
+    let threads = threads::of_worker(settings, data, &model, cores::usable());
+    let started = Threads::with_threads(threads.count);
+    started.map_err(|error| TrainError::misfit("train.threads", error.to_string()))
 }
 
 /// What a worker computes in one pass, at the most: as many of its lanes as leave the network's memory below
 /// [`PASS_BYTES`], and one in any case; and the rows of an evaluation.
-fn capacity(settings: &TrainingSettings, data: &DataFacts, workspace: &Workspace) -> Capacity {
+fn capacity(settings: &TrainingSettings, data: &DataFacts, model: &Model) -> Capacity {
     let lane = largest_lane(settings, data);
     let own = settings.lanes.div_ceil(settings.workers);
-    let fits = |lanes: &usize| workspace.bytes(lanes * lane) <= PASS_BYTES;
+    let fits = |lanes: &usize| model.workspace_bytes_for(lanes * lane) <= PASS_BYTES;
     let lanes = (2..=own).take_while(fits).last().unwrap_or(1);
-    let evaluation = rows_at_once(lane, workspace.row);
-    let rows = evaluation.max(lanes * lane);
+    let rows = evaluation_rows(settings, data, model).max(lanes * lane);
     Capacity { rows, lanes }
+}
+
+/// Rows that an evaluation computes at a time.
+fn evaluation_rows(settings: &TrainingSettings, data: &DataFacts, model: &Model) -> usize {
+    let row = model.workspace_bytes_for(2) - model.workspace_bytes_for(1);
+    rows_at_once(largest_lane(settings, data), row)
 }
 
 /// Memory that a network may work in for the sake of computing lanes together.
 const PASS_BYTES: usize = 1 << 30;
 
-/// Bytes that a model works in.
-struct Workspace {
-    /// With one row.
-    first: usize,
-    /// More with every further one.
-    row: usize,
-}
-
-impl Workspace {
-    fn bytes(&self, rows: usize) -> usize {
-        self.first + rows.saturating_sub(1) * self.row
-    }
-}
-
-/// The job's model for one row, and what more rows would take.
-fn smallest_model(
-    settings: &TrainingSettings,
-    data: &DataFacts,
-) -> Result<(Model, Workspace), TrainError> {
-    let model = model_for(settings, data, 1)?;
-    let first = model.workspace_bytes();
-    let row = model_for(settings, data, 2)?
-        .workspace_bytes()
-        .saturating_sub(first);
-    Ok((model, Workspace { first, row }))
-}
-
-/// The job's model for at most so many rows at a time, to be looked at.
+/// The job's model for at most so many rows at a time on so many threads, to be looked at.
 fn model_for(
     settings: &TrainingSettings,
     data: &DataFacts,
     rows: usize,
+    threads: usize,
 ) -> Result<Model, TrainError> {
     let capacity = Capacity { rows, lanes: 1 };
-    let threads = Threads::planned(settings.threads.max(1));
-    model_on(&threads, settings, data, capacity)
+    model_on(&Threads::planned(threads), settings, data, capacity)
 }
 
 /// The job's model for passes of so many rows and lanes, at the most.

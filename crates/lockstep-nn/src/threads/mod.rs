@@ -15,8 +15,8 @@ use pool::Pool;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
-pub use tiles::Tiles;
-pub(crate) use tiles::{SharedMut, pieces, pieces_mut, ranges_mut};
+pub use tiles::{Pieces, PiecesMut, Tiles, pieces, pieces_mut};
+pub(crate) use tiles::{SharedMut, ranges_mut};
 pub use vectors::{VectorRange, VectorRanges, VectorSet};
 
 /// Numbers of a tile of work that does little with each. Giving a tile to a thread costs less than a tenth of it.

@@ -22,24 +22,24 @@ pub unsafe trait Tiles: Sync {
 }
 
 /// A slice in pieces of the same length; the last may be shorter. They are only read.
-pub(crate) struct Pieces<'a, T> {
+pub struct Pieces<'a, T> {
     slice: &'a [T],
     length: usize,
 }
 
 /// The same, to be changed.
-pub(crate) struct PiecesMut<'a, T> {
+pub struct PiecesMut<'a, T> {
     slice: SharedMut<'a, T>,
     length: usize,
 }
 
 /// Cuts a slice that is only read.
-pub(crate) fn pieces<T>(slice: &[T], length: usize) -> Pieces<'_, T> {
+pub fn pieces<T>(slice: &[T], length: usize) -> Pieces<'_, T> {
     Pieces { slice, length }
 }
 
 /// Cuts a slice that is to be changed.
-pub(crate) fn pieces_mut<T>(slice: &mut [T], length: usize) -> PiecesMut<'_, T> {
+pub fn pieces_mut<T>(slice: &mut [T], length: usize) -> PiecesMut<'_, T> {
     PiecesMut {
         slice: SharedMut::new(slice),
         length,

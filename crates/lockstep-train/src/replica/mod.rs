@@ -23,8 +23,9 @@ use crate::lanes::LaneProgram;
 use factors::{DenseExchange, other_lanes};
 use lockstep_base::progress::{Phase, enter};
 use lockstep_gang::{CollectiveExt, GangError, SharingCollective, TreeSum};
+use lockstep_nn::threads::VectorSet;
 use lockstep_nn::{
-    Batch, Buffer, Layout, LossSum, Model, StatePart, StateVector, Step, Threads, Update, VectorSet,
+    Batch, Buffer, Layout, LossSum, Model, StatePart, StateVector, Step, Threads, Update,
 };
 use pass::PassReplica;
 use std::collections::VecDeque;

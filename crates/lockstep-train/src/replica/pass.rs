@@ -4,7 +4,8 @@ use super::{GangReplica, StepPlan};
 use crate::lanes::LaneWork;
 use lockstep_base::failpoint::reach;
 use lockstep_gang::GangError;
-use lockstep_nn::{LayerGradient, Replica, UpdateChunk, VectorRange, add};
+use lockstep_nn::threads::VectorRange;
+use lockstep_nn::{LayerGradient, Replica, UpdateChunk, add};
 use std::ops::Range;
 
 /// Takes what a pass hands out.
