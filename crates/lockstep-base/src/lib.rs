@@ -9,6 +9,7 @@
 //! | [`amount`] | amounts of memory and of time as people write them |
 //! | [`calendar`] | dates of the Gregorian calendar, in UTC |
 //! | [`cgroup`] | what the control groups of this process allow it |
+//! | [`cores`] | the cores that this process may use |
 //! | [`markup`] | text in HTML and XML |
 //! | [`zip`] | ZIP archives that are not trusted |
 //! | [`JobStatus`] | how a job is, in Ray's words |
@@ -24,6 +25,7 @@ pub mod amount;
 mod c_functions;
 pub mod calendar;
 pub mod cgroup;
+pub mod cores;
 pub mod failpoint;
 pub mod fs;
 mod job_status;

@@ -8,10 +8,12 @@ use crate::buffer::Buffer;
 use crate::dims::Dims;
 use crate::init::Initial;
 use crate::layers::input_copy::InputCopy;
-use crate::layers::{Layer, Pass, Pointwise, Step, carve, carved};
+use crate::layers::{Layer, Pass, Pointwise, carve, carved};
 use crate::layout::Layout;
 use crate::operation::{BuiltLayer, OperationChain};
 use crate::replica::Replica;
+use crate::threads::Threads;
+use std::ops::Range;
 
 /// One layer of a chain.
 pub(crate) enum Node {
@@ -130,9 +132,9 @@ impl Chain {
     }
 
     /// Numbers of scratch memory that a pass of so many rows wants.
-    pub(crate) fn scratch(&self, rows: usize) -> usize {
+    pub(crate) fn scratch(&self, threads: &Threads, rows: usize) -> usize {
         let layers = self.nodes.iter().map(|node| match node {
-            Node::Layer(layer) => layer.scratch(rows),
+            Node::Layer(layer) => layer.scratch(threads, rows),
             Node::Pointwise(_) => 0,
         });
         2 * carved(rows * self.widest()) + layers.max().unwrap_or(0)
@@ -152,10 +154,10 @@ impl Chain {
         }
     }
 
-    /// The first layer's output of so many rows, if it is kept.
-    pub(crate) fn first_output(&mut self, rows: usize) -> &mut [f32] {
-        let width = rows * self.dims[1].len();
-        &mut self.activations[0][..width]
+    /// The first layer's output of some rows, if it is kept.
+    pub(crate) fn first_output(&mut self, rows: Range<usize>) -> &mut [f32] {
+        let width = self.dims[1].len();
+        &mut self.activations[0][rows.start * width..rows.end * width]
     }
 
     /// Computes `y` from `x`. The outputs of the first `done` layers are there already.
@@ -202,10 +204,10 @@ impl Chain {
     }
 
     /// Hands out what the layers observed in the forward pass, last chunk first.
-    pub(crate) fn statistics(&mut self, step: Step<'_>, replica: &mut dyn Replica) {
+    pub(crate) fn statistics(&mut self, pass: Pass<'_>, replica: &mut dyn Replica) {
         for node in self.nodes.iter_mut().rev() {
             if let Node::Layer(layer) = node {
-                layer.statistics(step, replica);
+                layer.statistics(pass, replica);
             }
         }
     }
@@ -214,6 +216,7 @@ impl Chain {
     /// chunk first. `x` is what the forward pass had. Layers below the first that learns are only visited for `dx`.
     pub(crate) fn backward(
         &mut self,
+        pass: Pass<'_>,
         replica: &mut dyn Replica,
         x: &[f32],
         dy: &[f32],
@@ -240,7 +243,7 @@ impl Chain {
             let dy = &mut newest[..rows * self.dims[at].len()];
             match node {
                 Node::Pointwise(layer) => {
-                    layer.backward(&self.activations[at - 1][..dy.len()], dy);
+                    layer.backward(pass, &self.activations[at - 1][..dy.len()], dy);
                 }
                 Node::Layer(layer) => {
                     let width = rows * self.dims[at - 1].len();
@@ -249,9 +252,9 @@ impl Chain {
                         _ => &self.activations[at - 2][..width],
                     };
                     if i == first {
-                        return layer.backward(replica, x, dy, dx.take(), scratch);
+                        return layer.backward(pass, replica, x, dy, dx.take(), scratch);
                     }
-                    layer.backward(replica, x, dy, Some(&mut below[..width]), scratch);
+                    layer.backward(pass, replica, x, dy, Some(&mut below[..width]), scratch);
                     std::mem::swap(&mut newest, &mut below);
                     at -= 1;
                 }

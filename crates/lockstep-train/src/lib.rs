@@ -35,6 +35,7 @@ mod saved;
 mod sets;
 mod snapshot;
 mod targets;
+mod threads;
 mod trained;
 mod trainer;
 mod weights;

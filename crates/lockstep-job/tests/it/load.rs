@@ -80,7 +80,7 @@ fn a_job_file_that_says_little_gets_the_documented_defaults() {
             },
             workers: Workers::exactly(1),
             lanes: 1,
-            threads: 1,
+            threads: None,
             seed: 0,
         }
     );
