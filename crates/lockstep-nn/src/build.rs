@@ -82,6 +82,7 @@ impl ModelBuilder {
                     chain: &mut chain,
                 })?;
             }
+            chain.name_newest(&layer.name);
             if !definition.has_named_parts() {
                 self.layout.rates[chunks..].fill(self.rates.of(&layer.name));
             }

@@ -13,6 +13,7 @@ use crate::layout::Layout;
 use crate::operation::{BuiltLayer, OperationChain};
 use crate::replica::Replica;
 use crate::threads::Threads;
+use lockstep_base::progress::{self, Label};
 use std::ops::Range;
 
 /// One layer of a chain.
@@ -26,6 +27,8 @@ pub(crate) enum Node {
 /// Layers in a row. The first and the last are not [`Node::Pointwise`].
 pub(crate) struct Chain {
     nodes: Vec<Node>,
+    /// What each of them is called, for whoever looks where the time goes.
+    labels: Vec<Label>,
     /// The shape of each activation; the first is the input's.
     dims: Vec<Dims>,
     /// The output of every layer that makes a new one, but for the last.
@@ -39,6 +42,7 @@ impl Chain {
     pub(crate) fn new(input: Dims) -> Self {
         Self {
             nodes: Vec::new(),
+            labels: Vec::new(),
             dims: vec![input],
             activations: Vec::new(),
             first_trained: None,
@@ -63,6 +67,11 @@ impl Chain {
             self.push_same(InputCopy);
         }
         self.nodes.push(Node::Pointwise(layer));
+    }
+
+    /// Names the nodes that were appended since the last call.
+    pub(crate) fn name_newest(&mut self, name: &str) {
+        self.labels.resize(self.nodes.len(), Label::of(name));
     }
 
     /// Says that the newest layer learns.
@@ -116,6 +125,7 @@ impl Chain {
             // What it left will be needed on the way back, and the chain's output is not kept.
             self.push_same(InputCopy);
         }
+        self.name_newest("");
         let kept = &self.dims[1..self.dims.len() - 1];
         let kept = kept.iter().map(|dims| Buffer::zeros(dims.len() * rows));
         self.activations = kept.collect();
@@ -173,8 +183,10 @@ impl Chain {
         let rows = x.len() / self.dims[0].len();
         // Number of activations that are made.
         let mut made = done;
-        for node in &mut self.nodes[done..] {
-            lockstep_base::progress::advance();
+        let within = progress::enter_layer(Label::NONE);
+        for (node, &label) in self.nodes.iter_mut().zip(&self.labels).skip(done) {
+            progress::advance();
+            progress::enter_layer(label);
             let width = rows * self.dims[made].len();
             match node {
                 Node::Pointwise(layer) => {
@@ -192,6 +204,7 @@ impl Chain {
                 }
             }
         }
+        progress::enter_layer(within);
     }
 
     /// Appends the layers' running statistics to the layout.
@@ -238,8 +251,10 @@ impl Chain {
         newest[..dy.len()].copy_from_slice(dy);
         // The activation that `newest` is the gradient by.
         let mut at = self.dims.len() - 1;
+        let within = progress::enter_layer(Label::NONE);
         for (i, node) in self.nodes.iter_mut().enumerate().skip(first).rev() {
-            lockstep_base::progress::advance();
+            progress::advance();
+            progress::enter_layer(self.labels[i]);
             let dy = &mut newest[..rows * self.dims[at].len()];
             match node {
                 Node::Pointwise(layer) => {
@@ -252,7 +267,8 @@ impl Chain {
                         _ => &self.activations[at - 2][..width],
                     };
                     if i == first {
-                        return layer.backward(pass, replica, x, dy, dx.take(), scratch);
+                        layer.backward(pass, replica, x, dy, dx.take(), scratch);
+                        break;
                     }
                     layer.backward(pass, replica, x, dy, Some(&mut below[..width]), scratch);
                     std::mem::swap(&mut newest, &mut below);
@@ -260,5 +276,6 @@ impl Chain {
                 }
             }
         }
+        progress::enter_layer(within);
     }
 }

@@ -5,6 +5,7 @@
 //! the middle of a tile. Who has nothing to do looks out for [`LOOK_OUT`], since the next layer's job is usually near,
 //! and then sleeps. Nothing here allocates memory after the threads are started.
 
+use lockstep_base::progress::{self, Activity};
 use std::cell::UnsafeCell;
 use std::hint::spin_loop;
 use std::io;
@@ -54,6 +55,8 @@ struct Shared {
 struct Job {
     tiles: usize,
     work: Option<*const Work<'static>>,
+    /// What its owner is doing, for a profile.
+    activity: Option<Activity>,
 }
 
 // SAFETY: `job` is written only by who has taken the pool, while nobody is in a job, and read only by who is in one.
@@ -105,6 +108,7 @@ impl Pool {
             job: UnsafeCell::new(Job {
                 tiles: 0,
                 work: None,
+                activity: None,
             }),
             is_taken: AtomicBool::new(false),
             has_panicked: AtomicBool::new(false),
@@ -147,6 +151,7 @@ impl Pool {
             *shared.job.get() = Job {
                 tiles,
                 work: Some(work),
+                activity: progress::activity(),
             };
         }
         let job = OpenJob::new(shared, tiles);
@@ -221,7 +226,10 @@ impl Shared {
         while let Some(job) = self.wait_for_job(done) {
             done = job;
             if self.enter(job) {
+                // SAFETY: this thread is in the job: nobody writes to it.
+                progress::join(unsafe { (*self.job.get()).activity });
                 let outcome = catch_unwind(AssertUnwindSafe(|| self.compute(number)));
+                progress::leave();
                 if outcome.is_err() {
                     self.has_panicked.store(true, Ordering::Relaxed);
                 }
@@ -271,7 +279,7 @@ impl Shared {
     /// Computes tiles until none is left.
     fn compute(&self, thread: usize) {
         // SAFETY: this thread is in the job, or is its owner: nobody writes to it.
-        let Job { tiles, work } = unsafe { *self.job.get() };
+        let Job { tiles, work, .. } = unsafe { *self.job.get() };
         // SAFETY: the work lives until all have left the job.
         let work = unsafe { &*work.expect("an open job has work") };
         loop {

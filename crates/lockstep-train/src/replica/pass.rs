@@ -3,6 +3,7 @@
 use super::{GangReplica, StepPlan};
 use crate::lanes::LaneWork;
 use lockstep_base::failpoint::reach;
+use lockstep_base::progress::{Phase, enter};
 use lockstep_gang::GangError;
 use lockstep_nn::threads::VectorRange;
 use lockstep_nn::{LayerGradient, Replica, UpdateChunk, add};
@@ -61,7 +62,9 @@ impl PassReplica<'_> {
                     true => &room[..len],
                     false => sums.part_mut(0),
                 };
+                let was = enter(Phase::Update);
                 update(sum, &step.update.at_part(rates[chunk]));
+                enter(was);
             }
         };
         let room = (&mut replica.room[..], replica.longest);

@@ -9,6 +9,7 @@
 
 mod evaluation;
 mod lane_sums;
+mod profile;
 mod publish;
 mod start_state;
 mod steps;
@@ -148,6 +149,7 @@ impl Trainer<'_> {
             }
             match vote {
                 Vote::Stop => {
+                    self.steps.end_profile(reporter)?;
                     return Ok(GenerationEnd::Finished(self.interrupted(reporter)?.into()));
                 }
                 Vote::Pause if self.is_written(reporter)? => {
@@ -158,6 +160,7 @@ impl Trainer<'_> {
                 Vote::GoOn | Vote::Checkpoint => {}
             }
         }
+        self.steps.end_profile(reporter)?;
         Ok(GenerationEnd::Finished(self.finished()?.into()))
     }
 

@@ -106,6 +106,7 @@ fn run_request(
         fork: None,
         max_steps: None,
         step_times: false,
+        profile: None,
         job,
         folder,
         stop,
