@@ -9,10 +9,12 @@
 //! | [`amount`] | amounts of memory and of time as people write them |
 //! | [`calendar`] | dates of the Gregorian calendar, in UTC |
 //! | [`cgroup`] | what the control groups of this process allow it |
+//! | [`cores`] | the cores that this process may use |
 //! | [`markup`] | text in HTML and XML |
 //! | [`zip`] | ZIP archives that are not trusted |
 //! | [`JobStatus`] | how a job is, in Ray's words |
 //! | [`known`] | the data sets that are known by name |
+//! | [`known_encoders`] | the encoders that are known by name |
 //! | [`math`] | elementary functions with the same bits on every machine |
 //! | [`offline`] | whether nothing may be downloaded that nobody named |
 //! | [`nearest`] | the right word for a misspelt one |
@@ -23,10 +25,12 @@ pub mod amount;
 mod c_functions;
 pub mod calendar;
 pub mod cgroup;
+pub mod cores;
 pub mod failpoint;
 pub mod fs;
 mod job_status;
 pub mod known;
+pub mod known_encoders;
 pub mod markup;
 pub mod math;
 pub mod nearest;

@@ -33,7 +33,7 @@ mod replica;
 mod schedule;
 mod spec;
 mod state;
-mod threads;
+pub mod threads;
 pub mod zoo;
 
 use lockstep_base::{math, simd};
@@ -50,15 +50,15 @@ pub use layers::{EmbeddingTable, Step};
 pub use layout::{CHUNK, LAYOUT_VERSION, Layout, NumberOrder, Role, Tensor};
 pub use loss::{Loss, LossSum, LossTargets, ShapedClasses, Targets, WeightedNumbers, sigmoid};
 pub use marks::MarkedPlaces;
-pub use model::{Batch, Model};
+pub use model::{Batch, Capacity, Model};
 pub use operation::{
     BatchNormPlaces, BuiltLayer, ConvolutionMethod, GroupNormPlaces, Operation, OperationChain,
     TablePlace,
 };
 pub use optimizer::{Optimizer, Update};
 pub use rates::{LayerRates, stands_for};
-pub use replica::{Collect, Replica};
+pub use replica::{Collect, LayerGradient, Replica};
 pub use schedule::{Decay, Schedule};
 pub use spec::{FirstWeights, LayerSpec, LayerSummary, NamedLayer};
-pub use state::{StatePart, StateVector};
+pub use state::{StatePart, StateVector, UpdateChunk};
 pub use threads::Threads;

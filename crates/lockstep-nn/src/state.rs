@@ -4,6 +4,7 @@ use crate::buffer::Buffer;
 use crate::layers::batch_norm::MOMENTUM;
 use crate::layout::Layout;
 use crate::optimizer::{Update, blend};
+use crate::threads::{Threads, Tiles, ranges_mut};
 use std::ops::Range;
 
 /// One of the vectors of a state.
@@ -24,20 +25,16 @@ pub struct StateVector {
     planes: [Buffer; 2],
     /// Parameters come first, running statistics after so many numbers.
     parameters: usize,
-    /// Room for the gradient of the longest chunk, where it is used at once.
-    block: Buffer,
 }
 
 impl StateVector {
     /// A state with these values, and so many vectors of an optimizer, all zeros.
     pub fn new(layout: &Layout, values: &[f32], planes: usize) -> Self {
-        let longest = layout.chunks.iter().map(|chunk| chunk.len()).max();
         let plane = |number| Buffer::zeros(if number < planes { values.len() } else { 0 });
         Self {
             values: values.into(),
             planes: [plane(0), plane(1)],
             parameters: layout.parameters,
-            block: Buffer::zeros(longest.unwrap_or(0)),
         }
     }
 
@@ -71,17 +68,42 @@ impl StateVector {
         update.apply(values, gradient, planes);
     }
 
-    /// Updates a range by a gradient with nothing to add to it, which `fill` writes.
-    pub fn update_at_once(
+    /// Calls `work` with every chunk of some that follow each other, on these threads: with its place among them, its tile
+    /// of `with`, room to work in of `room.1` numbers ([`Threads::rooms`]), and what updates the chunk by its summed
+    /// gradient.
+    pub fn each_chunk<C: Tiles>(
         &mut self,
-        range: Range<usize>,
-        fill: &mut dyn FnMut(&mut [f32]),
-        update: &Update,
+        threads: &Threads,
+        (room, length): (&mut [f32], usize),
+        chunks: &[Range<usize>],
+        with: C,
+        work: impl Fn(usize, C::Tile, &mut [f32], UpdateChunk<'_>) + Sync,
     ) {
-        let mut block = std::mem::take(&mut self.block);
-        let gradient = &mut block[..range.len()];
-        fill(gradient);
-        self.update(range, gradient, update);
-        self.block = block;
+        let parameters = self.parameters;
+        let [first, second] = self
+            .planes
+            .each_mut()
+            .map(|plane| ranges_mut(plane, chunks));
+        let tiles = (ranges_mut(&mut self.values, chunks), first, second, with);
+        threads.each_in(
+            room,
+            length,
+            tiles,
+            |room, number, (values, first, second, with)| {
+                let is_parameter = chunks[number].start < parameters;
+                work(
+                    number,
+                    with,
+                    room,
+                    &mut |gradient, update| match is_parameter {
+                        true => update.apply(values, gradient, [first, second]),
+                        false => blend(values, gradient, MOMENTUM),
+                    },
+                );
+            },
+        );
     }
 }
+
+/// Updates a chunk by its summed gradient.
+pub type UpdateChunk<'a> = &'a mut dyn FnMut(&[f32], &Update);

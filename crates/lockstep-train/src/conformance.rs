@@ -8,7 +8,7 @@ use crate::batches::Batches;
 use crate::device::{Device, EpochPlan, ReplicaSetup};
 use crate::host::HostDevice;
 use crate::lanes::LaneProgram;
-use crate::prepare::working_model;
+use crate::prepare::{largest_lane, model_on, working_model};
 use crate::sets::Sets;
 use crate::snapshot::{Position, Snapshot};
 use lockstep_base::fs::CacheDir;
@@ -16,7 +16,8 @@ use lockstep_gang::{AbortSwitch, CollectiveExt, Solo, tree};
 use lockstep_job::Job;
 use lockstep_nn::optimizer::square_sum;
 use lockstep_nn::{
-    Collect, LossSum, MarkedPlaces, Model, StatePart, StateVector, Step, Threads, Update, add,
+    Capacity, Collect, LossSum, MarkedPlaces, Model, StatePart, StateVector, Step, Threads, Update,
+    add,
 };
 use lockstep_resolve::{ResolvedJob, TrainingSettings};
 use std::fs;
@@ -223,7 +224,7 @@ fn by_definition(specimen: &Specimen) -> Outcome {
         let mut lanes = vec![None; settings.lanes];
         let mut first_loss = 0.0;
         for (i, work) in program.work.iter().enumerate() {
-            let (batch, samples) = batches.lane(i);
+            let (batch, samples) = batches.rows(batches.lanes()[i].clone());
             let mut collect = Collect::new(state.values(), &layout);
             let step = Step {
                 seed: settings.seed,
@@ -377,6 +378,16 @@ pub(crate) fn check(open: impl Fn(&Specimen, Model) -> Box<dyn Device>) {
 }
 
 #[test]
-fn the_processor_trains_to_the_bits_of_the_definition() {
-    check(|_, model| Box::new(HostDevice::new(model, Threads::default())));
+fn the_processor_trains_to_the_bits_of_the_definition_with_any_threads_and_lanes_in_a_pass() {
+    for (threads, lanes) in [(1, 1), (2, 2), (3, 9)] {
+        let threads = Threads::with_threads(threads).unwrap();
+        check(|specimen, model| {
+            let facts = specimen.sets.facts();
+            let rows = lanes * largest_lane(&specimen.settings, &facts);
+            let rows = rows.max(model.capacity().rows);
+            let capacity = Capacity { rows, lanes };
+            let model = model_on(&threads, &specimen.settings, &facts, capacity).unwrap();
+            Box::new(HostDevice::new(model))
+        });
+    }
 }

@@ -1,4 +1,4 @@
-//! The processor as a device: lanes are computed one after the other, and what they come to is there at once.
+//! The processor as a device: lanes are computed together as far as they fit, and what they come to is there at once.
 
 use crate::TrainError;
 use crate::average::WeightAverage;
@@ -12,18 +12,18 @@ use crate::sets::Sets;
 use crate::snapshot::Snapshot;
 use lockstep_base::progress::{Phase, enter};
 use lockstep_gang::SharingCollective;
-use lockstep_nn::{LossSum, MarkedPlaces, Model, StatePart, StateVector, Step, Threads};
+use lockstep_nn::{LossSum, MarkedPlaces, Model, StatePart, StateVector, Step};
+use std::ops::Range;
 
 /// A network on the processor.
 pub(crate) struct HostDevice {
     model: Model,
-    compute: Threads,
 }
 
 impl HostDevice {
-    /// A network that computes with these threads.
-    pub(crate) fn new(model: Model, compute: Threads) -> Self {
-        Self { model, compute }
+    /// A device for this network.
+    pub(crate) fn new(model: Model) -> Self {
+        Self { model }
     }
 }
 
@@ -54,7 +54,7 @@ impl Device for HostDevice {
         let exchange = ExchangeSetup {
             layout,
             exchange: &setup.exchange,
-            compute: self.compute.clone(),
+            compute: self.model.threads().clone(),
             planes,
             clip_norm: settings.learner.clip_norm,
             aside: setup.programs[0].aside.max(setup.programs[1].aside),
@@ -76,6 +76,8 @@ impl Device for HostDevice {
             step: 0,
             epoch_losses: beginning.position.lane_sums.clone(),
             recent_losses: vec![LossSum::default(); settings.lanes],
+            pass_lanes: Vec::with_capacity(settings.lanes),
+            pass_losses: vec![LossSum::default(); settings.lanes],
             first_loss: 0.0,
             marked: setup.marked,
             marks: Vec::new(),
@@ -99,6 +101,9 @@ struct HostReplica<'a> {
     step: u64,
     epoch_losses: Vec<LossSum>,
     recent_losses: Vec<LossSum>,
+    /// The rows of a pass's lanes, and what they came to.
+    pass_lanes: Vec<Range<usize>>,
+    pass_losses: Vec<LossSum>,
     /// The first lane's loss in the last step; 0 if it had no rows.
     first_loss: f64,
     marked: MarkedPlaces,
@@ -146,28 +151,39 @@ impl DeviceReplica for HostReplica<'_> {
         self.first_loss = 0.0;
         enter(Phase::Forward);
         self.gang.begin(&plan)?;
-        for (i, work) in program.work.iter().enumerate() {
+        let lanes_of_pass = self.model.capacity().lanes;
+        for (pass, works) in program.work.chunks(lanes_of_pass).enumerate() {
             enter(Phase::Forward);
-            let (batch, samples) = self.batches.lane(i);
+            let lanes = pass * lanes_of_pass..pass * lanes_of_pass + works.len();
+            let places = &self.batches.lanes()[lanes.clone()];
+            let rows = places[0].start..places[works.len() - 1].end;
+            self.pass_lanes.clear();
+            let within = |place: &Range<usize>| place.start - rows.start..place.end - rows.start;
+            self.pass_lanes.extend(places.iter().map(within));
+            let (batch, samples) = self.batches.rows(rows);
             let step = Step {
                 seed: self.seed,
                 number,
                 samples,
                 batch: program.batch,
             };
-            let lane = self.gang.gradient(self.model, &plan, i, batch, step)?;
-            if !lane.loss.is_finite() {
-                return Err(TrainError::Diverged {
-                    loss: lane.loss,
-                    step: number + 1,
-                    epoch: epoch.epoch,
-                });
+            let losses = &mut self.pass_losses[..works.len()];
+            let own = (&self.pass_lanes[..], &mut *losses);
+            (self.gang).gradient(self.model, &plan, lanes, (batch, step), own)?;
+            for (work, &loss) in works.iter().zip(&*losses) {
+                if !loss.loss.is_finite() {
+                    return Err(TrainError::Diverged {
+                        loss: loss.loss,
+                        step: number + 1,
+                        epoch: epoch.epoch,
+                    });
+                }
+                if work.lane == 0 {
+                    self.first_loss = loss.loss;
+                }
+                self.epoch_losses[work.lane] += loss;
+                self.recent_losses[work.lane] += loss;
             }
-            if work.lane == 0 {
-                self.first_loss = lane.loss;
-            }
-            self.epoch_losses[work.lane] += lane;
-            self.recent_losses[work.lane] += lane;
         }
         enter(Phase::Exchange);
         self.gang.computed(&plan)?;

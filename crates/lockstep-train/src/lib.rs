@@ -34,6 +34,7 @@ mod saved;
 mod sets;
 mod snapshot;
 mod targets;
+mod threads;
 mod trained;
 mod trainer;
 mod weights;

@@ -439,7 +439,7 @@ prop_compose! {
                     patience: clip_norm.map(|_| 7),
                     min_change: clip_norm.map(|norm| norm / 100.0),
                 },
-                workers: Workers { min, max }, lanes, threads: 2, seed,
+                workers: Workers { min, max }, lanes, threads: Some(2), seed,
             } })),
             run: Run {
                 store: Location::new(store),
@@ -508,7 +508,7 @@ prop_compose! {
         match embed {
             Some((batch, part)) => {
                 let store = Location::new("az://container/vectors");
-                embedding(job, Embed { model: "/clip".into(), batch, part, store, normalise })
+                embedding(job, Embed { model: "efficientnet-lite0".to_owned().into(), batch, part, store, normalise })
             }
             None => job,
         }

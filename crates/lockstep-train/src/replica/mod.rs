@@ -14,19 +14,20 @@
 mod columns;
 mod common;
 mod factors;
-mod lane;
+mod pass;
 mod update;
 
 use crate::TrainError;
 use crate::exchange::ExchangePlan;
 use crate::lanes::LaneProgram;
 use factors::{DenseExchange, other_lanes};
-use lane::LaneReplica;
 use lockstep_base::progress::{Phase, enter};
 use lockstep_gang::{CollectiveExt, GangError, SharingCollective, TreeSum};
+use lockstep_nn::threads::VectorSet;
 use lockstep_nn::{
     Batch, Buffer, Layout, LossSum, Model, StatePart, StateVector, Step, Threads, Update,
 };
+use pass::PassReplica;
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -49,10 +50,15 @@ pub(crate) struct GangReplica {
     clip_norm: Option<f64>,
     /// Adds up all ranks' partial sums.
     tree: TreeSum,
-    /// This rank's partial sums of own chunks, one vector each.
-    own: Vec<Buffer>,
-    /// Lanes' gradients that wait to be added.
-    aside: Vec<Buffer>,
+    /// This rank's partial sums of own chunks, a vector each, and behind them lanes' gradients that wait to be added.
+    lane_sums: VectorSet,
+    /// How many of these are partial sums.
+    partials: usize,
+    /// The layout's chunks.
+    chunks: Vec<Range<usize>>,
+    /// Room for the gradient of the longest chunk: for each thread, if each updates what it has formed.
+    room: Buffer,
+    longest: usize,
     /// The layout's dense layers, those whose factors are exchanged; and by each chunk which of these it
     /// belongs to.
     dense: Vec<Option<DenseExchange>>,
@@ -72,8 +78,8 @@ pub(crate) struct GangReplica {
     all_squares: Vec<f64>,
     /// The norm of the last gradient, where it is clipped.
     norm: Option<f64>,
-    /// With one lane and no clipping there is nothing to add: a gradient is used as it is handed out.
-    immediate: bool,
+    /// Without peers and clipping a chunk is updated where its gradient is formed.
+    is_alone: bool,
     /// The first error of the step; a pass cannot return it.
     failed: Option<GangError>,
 }
@@ -123,8 +129,17 @@ impl GangReplica {
         } = setup;
         let plan = collective.plan();
         let (rank, chunks, len) = (collective.rank(), plan.chunks(), layout.len());
-        let immediate = plan.lanes() == 1 && clip_norm.is_none();
-        let (own, block) = if immediate { (0, 0) } else { (len, BLOCK) };
+        let is_alone = plan.workers() == 1 && clip_norm.is_none();
+        let (partials, longest) = (plan.partials_of(rank).len(), plan.longest_chunk());
+        // A single lane is never added to another one.
+        let vectors = match is_alone && plan.lanes() == 1 {
+            true => 0,
+            false => partials + aside,
+        };
+        let (rooms, block) = match is_alone {
+            true => (compute.rooms(longest, chunks), 0),
+            false => (longest, BLOCK),
+        };
         let clip_chunks = if clip_norm.is_some() { chunks } else { 0 };
         let dense = DenseExchange::of_all(&layout.factored, &exchange.strategies, plan);
         let mut dense_of = vec![None; chunks];
@@ -136,13 +151,16 @@ impl GangReplica {
         // A sum and what waits on each level of the tree, and one to spare.
         let levels = plan.lanes().next_power_of_two().ilog2() as usize + 2;
         let formed = match dense_of.iter().any(Option::is_some) {
-            true => vec![Buffer::zeros(plan.longest_chunk()); levels],
+            true => vec![Buffer::zeros(longest); levels],
             false => Vec::new(),
         };
         let mut replica = Self {
             tree: TreeSum::new(plan),
-            own: vec![Buffer::zeros(own); plan.partials_of(rank).len()],
-            aside: vec![Buffer::zeros(len); aside],
+            lane_sums: VectorSet::zeros(vectors, len),
+            partials,
+            chunks: layout.chunks.clone(),
+            room: Buffer::zeros(rooms),
+            longest,
             formed,
             block: Buffer::zeros(block),
             pending: VecDeque::with_capacity(chunks),
@@ -158,7 +176,7 @@ impl GangReplica {
             dense_of,
             compute,
             clip_norm,
-            immediate,
+            is_alone,
             failed: None,
             state,
             collective,
@@ -184,23 +202,26 @@ impl GangReplica {
         Ok(())
     }
 
-    /// Computes the `work`-th lane of the step's program, and exchanges meanwhile.
+    /// Computes some lanes of the step's program in one pass, and exchanges meanwhile. `rows` are theirs in the batch that
+    /// is given, and `sums` room for their losses.
     pub(crate) fn gradient(
         &mut self,
         model: &mut Model,
         plan: &StepPlan<'_>,
-        work: usize,
-        batch: Batch<'_>,
-        step: Step<'_>,
-    ) -> Result<LossSum, TrainError> {
-        let mut lane = LaneReplica {
+        lanes: Range<usize>,
+        (batch, step): (Batch<'_>, Step<'_>),
+        (rows, sums): (&[Range<usize>], &mut [LossSum]),
+    ) -> Result<(), TrainError> {
+        let work = &plan.program.work;
+        let mut pass = PassReplica {
             replica: self,
             step: plan,
-            work,
+            is_last: lanes.end == work.len(),
+            lanes: &work[lanes],
         };
-        let sum = model.gradient(&mut lane, batch, step);
+        model.gradients(&mut pass, batch, step, (rows, sums));
         match self.failed.take() {
-            None => Ok(sum),
+            None => Ok(()),
             Some(error) => Err(error.into()),
         }
     }

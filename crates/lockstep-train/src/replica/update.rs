@@ -65,10 +65,10 @@ impl GangReplica {
         let (plan, rank) = (self.collective.plan(), self.collective.rank());
         let start = plan.chunk(chunk).start;
         let within = block.start - start..block.end - start;
-        let (own, collective) = (&self.own, &*self.collective);
+        let (sums, collective) = (&self.lane_sums, &*self.collective);
         let part = |partial: &Partial| {
             step.program.present[partial.rank][partial.index].then(|| match partial.rank == rank {
-                true => &own[partial.index][block.clone()],
+                true => sums.part(partial.index, block.clone()),
                 false => &collective.inbox(chunk, partial.rank, partial.index)[within.clone()],
             })
         };

@@ -9,6 +9,7 @@
 
 mod evaluation;
 mod lane_sums;
+mod profile;
 mod publish;
 mod start_state;
 mod steps;
@@ -18,7 +19,7 @@ use crate::checkpoint::{Checkpointer, Vote};
 use crate::device::Device;
 use crate::evaluate::mean;
 use crate::host::HostDevice;
-use crate::prepare::working_model;
+use crate::prepare::{threads_here, working_model};
 use crate::sets::Sets;
 use crate::snapshot::{Snapshot, StateView};
 use crate::{LearnerPart, TrainError, weights};
@@ -30,7 +31,6 @@ use lockstep_events::event::EpochResult;
 use lockstep_gang::{CollectiveExt, Plan, SharingCollective};
 use lockstep_learner::{GenerationEnd, Reporter, Wish};
 use lockstep_measure::{Evaluation, Measure};
-use lockstep_nn::Threads;
 use lockstep_resolve::Interval;
 use publish::Publisher;
 use start_state::start_state;
@@ -49,8 +49,6 @@ impl Opened {
     /// be cleared at any time. Then it is looked for again.
     pub(crate) fn open(part: &LearnerPart, cache: &CacheDir) -> Result<Self, TrainError> {
         let settings = &part.settings;
-        let compute = Threads::with_threads(settings.threads)
-            .map_err(|error| TrainError::misfit("train.threads", error.to_string()))?;
         let sets = match Sets::reopen(settings, &part.found) {
             Err(TrainError::Data(DataError::DecodedGone { .. })) => {
                 let sets = Sets::open(settings, &part.sources, cache, &mut |_| {})?;
@@ -59,10 +57,11 @@ impl Opened {
             }
             sets => sets?,
         };
-        let (model, evaluation_rows) = working_model(settings, &sets.facts(), &compute)?;
+        let threads = threads_here(settings, &sets.facts())?;
+        let (model, evaluation_rows) = working_model(settings, &sets.facts(), &threads)?;
         Ok(Self {
             sets,
-            device: Box::new(HostDevice::new(model, compute)),
+            device: Box::new(HostDevice::new(model)),
             evaluation_rows,
         })
     }
@@ -150,6 +149,7 @@ impl Trainer<'_> {
             }
             match vote {
                 Vote::Stop => {
+                    self.steps.end_profile(reporter)?;
                     return Ok(GenerationEnd::Finished(self.interrupted(reporter)?.into()));
                 }
                 Vote::Pause if self.is_written(reporter)? => {
@@ -160,6 +160,7 @@ impl Trainer<'_> {
                 Vote::GoOn | Vote::Checkpoint => {}
             }
         }
+        self.steps.end_profile(reporter)?;
         Ok(GenerationEnd::Finished(self.finished()?.into()))
     }
 

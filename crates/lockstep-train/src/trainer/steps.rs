@@ -1,6 +1,7 @@
 //! Steps, one after the other: each lane's gradient, its exchange, and the vote on what comes next.
 
 use super::lane_sums::{LaneExchange, LossByStep, total};
+use super::profile::Profiler;
 use super::trace::Tracer;
 use crate::checkpoint::{Checkpointer, StepEnd, Vote};
 use crate::device::{Device, DeviceReplica, EpochPlan, Objective, ReplicaSetup};
@@ -42,6 +43,8 @@ pub(super) struct StepLoop<'a> {
     /// Whether the time of steps is measured.
     timed: bool,
     pub(super) clock: Clock,
+    /// Makes a profile, if one is asked for.
+    profiler: Option<Profiler>,
     /// Marks what was computed; rank 0 alone does.
     tracer: Option<Tracer>,
 }
@@ -101,6 +104,7 @@ impl<'a> StepLoop<'a> {
             optimizer,
             batches,
             position,
+            profiler: (assignment.profile).map(|steps| Profiler::new(assignment.rank, steps)),
             tracer,
             layout,
             objective,
@@ -185,6 +189,10 @@ impl<'a> StepLoop<'a> {
         let batch = self.batches[usize::from(is_last)];
         let number = self.position.step;
         let epoch = self.position.epochs + 1;
+        let since = Instant::now();
+        if let Some(profiler) = &mut self.profiler {
+            profiler.before(number + 1);
+        }
         self.replica.compute()?;
         let end = StepEnd {
             step: number + 1,
@@ -199,6 +207,9 @@ impl<'a> StepLoop<'a> {
         let (exchange, replica) = (&mut self.lane_exchange, &mut *self.replica);
         self.loss.end_step(end.step, is_last, exchange, replica)?;
         enter(Phase::Other);
+        if let Some(profiler) = &mut self.profiler {
+            profiler.after(number + 1, since, reporter)?;
+        }
         self.position.step += 1;
         self.position.step_in_epoch += 1;
         self.clock.samples += batch as u64;
@@ -256,6 +267,14 @@ impl<'a> StepLoop<'a> {
         self.share_lane_sums()?;
         self.replica.gather_state()?;
         self.replica.gather_planes()
+    }
+
+    /// Tells what a profile has so far, where training ends within its steps.
+    pub(super) fn end_profile(&mut self, reporter: &mut Reporter) -> Result<(), TrainError> {
+        match &mut self.profiler {
+            Some(profiler) => profiler.finish(reporter),
+            None => Ok(()),
+        }
     }
 
     /// Where the time of this process's steps went, if that was asked for.

@@ -4,7 +4,8 @@ use super::targets::CaseTargets;
 use lockstep_base::random::Stream;
 use lockstep_cuda::{InputPlace, LaneRows, WorkerBatch};
 use lockstep_nn::{
-    Dims, LayerRates, LayerSpec, Model, NamedLayer, Optimizer, Threads, Update, layers, zoo,
+    Capacity, Dims, LayerRates, LayerSpec, Model, NamedLayer, Optimizer, Threads, Update, layers,
+    zoo,
 };
 use std::ops::Range;
 
@@ -110,7 +111,8 @@ impl Case {
     /// The model on the processor, for so many rows.
     pub(crate) fn model(&self, rows: usize) -> Model {
         let (threads, input) = (Threads::default(), self.input);
-        let model = Model::with_rates(&self.rates, &threads, &self.layers, input, rows);
+        let capacity = Capacity { rows, lanes: 1 };
+        let model = Model::with_rates(&self.rates, &threads, &self.layers, input, capacity);
         let model = model.expect("a network that can be built");
         model.minimising(self.targets.loss)
     }

@@ -149,7 +149,7 @@ impl Network {
 }
 
 /// The same layers, with a part of the channels.
-fn narrower(layers: Vec<NamedLayer>, parts: usize) -> Vec<NamedLayer> {
+pub(crate) fn narrower(layers: Vec<NamedLayer>, parts: usize) -> Vec<NamedLayer> {
     let narrow = |mut layer: NamedLayer| {
         match &mut layer.spec {
             LayerSpec::Conv2d(layers::Conv2d { out, .. }) => *out /= parts,
