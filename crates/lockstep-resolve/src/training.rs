@@ -2,7 +2,7 @@
 
 use crate::parts::split_rule;
 use crate::sources::image_transform;
-use crate::{CheckpointRules, LearningSettings, NetworkPlan, PictureInput};
+use crate::{CheckpointRules, DeviceChoice, LearningSettings, NetworkPlan, PictureInput};
 use lockstep_data::{
     Augment, DataError, Dataset, Encoding, Normalisation, Normaliser, PictureChanges, SplitRule,
     TargetKind,
@@ -29,6 +29,11 @@ pub struct TrainingSettings {
     pub lanes: usize,
     /// Threads of a worker.
     pub threads: usize,
+    /// What the network is computed on.
+    pub device: DeviceChoice,
+    /// Whether all layers are exchanged as gradients, since a worker may have a device that hands out nothing else. The
+    /// same for the whole gang.
+    pub gradients_only: bool,
     /// Where all random numbers come from.
     pub seed: u64,
     /// The share of the training set that is set aside for validation, where nothing else parts it.
@@ -116,6 +121,8 @@ impl TrainingSettings {
             workers: job.train.workers.max,
             lanes: job.train.lanes,
             threads: job.train.threads,
+            device: job.train.device.into(),
+            gradients_only: false,
             seed: job.train.seed,
             val_share: match split {
                 Some(_) => 0.0,
@@ -188,6 +195,7 @@ fn decides(data: &Data, job: &NetworkJob) -> Value {
         for free in [
             "workers",
             "threads",
+            "device",
             "epochs",
             "onnx",
             "patience",

@@ -299,6 +299,7 @@ pub(crate) fn exchange_plan(
         planes: settings.learner.optimizer.planes(),
         clips: settings.learner.clip_norm.is_some(),
         averages: settings.learner.average.is_some(),
+        gradients_only: settings.gradients_only,
     };
     ExchangePlan::new(layout, workload)
 }

@@ -12,6 +12,7 @@ pub use decision::{JobDecision, JobThreshold, PositiveClass, ThresholdRule};
 pub use network::{JobLoss, NetworkTraining};
 pub use workers::{Workers, WorkersRange};
 
+use crate::JobDevice;
 use crate::field::Field;
 use crate::keys::{Any, FromField, keys};
 use crate::section::Section;
@@ -30,6 +31,8 @@ keys! {
         lanes: usize = otherwise(workers.map(|workers| workers.max)) => 1..=MAX_WORKERS;
         /// Threads of a worker.
         threads: usize = default(1) => 1..=MAX_THREADS;
+        /// What the network is computed on. It does not change the weights.
+        device: JobDevice = default(JobDevice::Auto) => Any;
         /// Where all random numbers of the run come from.
         seed: u64 = default(0) => 0..=MAX_SEED;
     }

@@ -1,8 +1,8 @@
 //! From a file on disk, and what the command line says, to a job.
 
 use lockstep_job::{
-    Data, DataRef, Every, Job, JobAugment, JobCheckpoint, JobColumns, JobDecision, JobError,
-    JobNetwork, JobOptimizer, JobSchedule, JobTransport, Location, Measure, NetworkJob,
+    Data, DataRef, Every, Job, JobAugment, JobCheckpoint, JobColumns, JobDecision, JobDevice,
+    JobError, JobNetwork, JobOptimizer, JobSchedule, JobTransport, Location, Measure, NetworkJob,
     NetworkTraining, Override, Recover, Split, Storage, Train, Validation, Workers, template,
 };
 use std::fs;
@@ -81,6 +81,7 @@ fn a_job_file_that_says_little_gets_the_documented_defaults() {
             workers: Workers::exactly(1),
             lanes: 1,
             threads: 1,
+            device: JobDevice::Auto,
             seed: 0,
         }
     );
@@ -468,6 +469,7 @@ fn rows_are_in_the_files_order_with_paths_that_can_be_set() {
         "train.workers: 1",
         "train.lanes: 1",
         "train.threads: 1",
+        "train.device: auto",
         "train.seed: 0",
         "run.store: /jobs/runs",
         "checkpoint.every: 1 epoch",
