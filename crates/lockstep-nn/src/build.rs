@@ -7,13 +7,15 @@ use crate::error::{LayerFault, NnError};
 use crate::init::Initial;
 use crate::layout::Layout;
 use crate::rates::LayerRates;
-use crate::spec::{LayerSpec, LayerSummary, NamedLayer};
+use crate::spec::{FirstWeights, LayerSpec, LayerSummary, NamedLayer};
 use crate::threads::Threads;
 
 /// Where in a network a layer is built.
 pub(crate) struct Site<'a> {
     /// What the layer is called: the prefix of its tensors' names.
     pub(crate) name: &'a str,
+    /// How its weights are drawn.
+    pub(crate) weights: FirstWeights,
     /// Layers begun before it.
     pub(crate) number: usize,
     /// Whether a batch-norm is a ReLU too, since one follows.
@@ -73,6 +75,7 @@ impl ModelBuilder {
                 fused = layer.spec == LayerSpec::BatchNorm && next == Some(&LayerSpec::Relu);
                 definition.build(&mut Site {
                     name: &layer.name,
+                    weights: layer.weights,
                     number,
                     with_relu: fused,
                     model: self,

@@ -16,6 +16,9 @@ use crate::state::StateVector;
 use crate::threads::Threads;
 use std::collections::BTreeSet;
 
+/// Which version of the numerics this is: from the same state, another one computes other bits.
+pub const NUMERICS_VERSION: u32 = 2;
+
 /// Rows of the batches: sums over rows and pixels are longer than any block of them.
 const ROWS: usize = 7;
 

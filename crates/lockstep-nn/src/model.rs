@@ -144,7 +144,8 @@ impl Model {
         4 * own + self.chain.bytes()
     }
 
-    /// The state vector that training begins with, a function of the seed. PyTorch's defaults.
+    /// The state vector that training begins with, a function of the seed. PyTorch's defaults, unless a layer says
+    /// otherwise ([`FirstWeights`](crate::FirstWeights)).
     pub fn initial_state(&self, seed: u64) -> Vec<f32> {
         crate::init::state(&self.layout, &self.initial, seed)
     }

@@ -46,7 +46,10 @@ impl LayerKind for Embedding {
             let rate = model.rates.of(&EmbeddingLayer::table_name(name, number));
             model.layout.rates[chunks].fill(rate);
         }
-        let begin = |table: &EmbeddingTable| Initial::Normal { zeros: table.width };
+        let begin = |table: &EmbeddingTable| Initial::Normal {
+            zeros: table.width,
+            deviation: 1.0,
+        };
         model.initial.extend(tables.iter().map(begin));
         let output = Dims::vector(embedding.outputs());
         chain.push(Box::new(embedding), output);

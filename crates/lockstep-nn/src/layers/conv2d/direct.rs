@@ -6,14 +6,20 @@ use super::super::linear::transpose;
 use super::super::window::Window;
 use super::super::{carve, carved};
 use crate::dims::Dims;
+use crate::factors::add;
 use crate::gemm::{Accumulate, Left, Shape, Span, Walk, nested};
 use std::ops::Range;
 
 /// Rows of a product that are enough for the kernels to be read but once in a while.
+///
+/// It is part of the numerics: the weight gradient adds up images in groups of about so many pixels.
 const ROWS: usize = 1024;
 
 /// Columns of a panel of `dy` for the weight gradient, as wide as a register tile of the product.
 const PANEL: usize = 32;
+
+/// Rows of the weight gradient whose sums over a group of images wait for those of the groups before.
+const BLOCK: usize = 48;
 
 /// Any window, any stride.
 pub(super) struct Direct {
@@ -41,7 +47,7 @@ impl Direct {
 
     /// Numbers of scratch memory for so many images.
     pub(super) fn scratch(&self, rows: usize) -> usize {
-        let group = carved(self.group(rows) * self.padded.len());
+        let group = carved(self.group().min(rows) * self.padded.len());
         let weight = self.window.area() * self.input.channels * self.output.channels;
         let forth = group + carved(weight);
         let back = carved(rows * self.padded.len()) + carved(rows * self.output.len());
@@ -49,8 +55,8 @@ impl Direct {
     }
 
     /// How many images are worth a product together.
-    fn group(&self, rows: usize) -> usize {
-        (ROWS / self.output.pixels()).clamp(1, rows.max(1))
+    fn group(&self) -> usize {
+        (ROWS / self.output.pixels()).max(1)
     }
 
     fn has_margin(&self) -> bool {
@@ -99,7 +105,7 @@ impl Direct {
             }
         }
         let images = x.len() / self.input.len();
-        let group = self.group(images);
+        let group = self.group().min(images.max(1));
         let (padded, _) = carve(scratch, group * self.padded.len());
         padded.fill(0.0);
         let depth = Span {
@@ -156,7 +162,7 @@ impl Direct {
             transpose(from, outputs, to);
         }
         let images = dx.len() / self.input.len();
-        let group = self.group(images);
+        let group = self.group().min(images.max(1));
         let (padded, _) = carve(scratch, group * self.padded.len());
         let groups = dy.chunks(group * self.output.len());
         for (dy, dx) in groups.zip(dx.chunks_mut(group * self.input.len())) {
@@ -280,41 +286,60 @@ pub(super) struct DirectWeightGradient<'a> {
 impl DirectWeightGradient<'_> {
     /// Computes some rows of the gradient.
     pub(super) fn fill(&self, rows: Range<usize>, gradient: &mut [f32]) {
-        let method = self.method;
-        let channels = method.output.channels;
+        let channels = self.method.output.channels;
         // A run of rows whose numbers are adjacent in an image: one line of the kernel.
-        let line = method.window.kernel[1] * method.input.channels;
-        let pixels = self.dy.len() / channels;
+        let line = self.method.window.kernel[1] * self.method.input.channels;
         let mut row = rows.start;
         while row < rows.end {
-            let [kernel_row, within] = [row / line, row % line];
-            let count = (line - within).min(rows.end - row);
-            let start = kernel_row * method.padded.width * method.input.channels + within;
+            let count = (line - row % line).min(rows.end - row).min(BLOCK);
+            for column in (0..channels).step_by(PANEL) {
+                let to = &mut gradient[(row - rows.start) * channels + column..];
+                self.block(row..row + count, column, to);
+            }
+            row += count;
+        }
+    }
+
+    /// Computes at most [`BLOCK`] rows, which belong to one line of the kernel, of the panel that begins with `column`.
+    ///
+    /// Every number is a sum over groups of images, in their order. A group's part is one chain of fused
+    /// multiply-adds over its images, their rows and columns, which begins at zero. So no chain is long, and groups
+    /// can be computed beside each other.
+    fn block(&self, rows: Range<usize>, column: usize, to: &mut [f32]) {
+        let method = self.method;
+        let channels = method.output.channels;
+        let line = method.window.kernel[1] * method.input.channels;
+        let start = rows.start / line * method.padded.width * method.input.channels;
+        let start = start + rows.start % line;
+        let columns = PANEL.min(channels - column);
+        let pixels = method.output.pixels();
+        let panel = &self.dy[column * self.images * pixels..][..columns * self.images * pixels];
+        let mut part = [0.0; BLOCK * PANEL];
+        let part = &mut part[..rows.len() * columns];
+        let group = method.group();
+        for first in (0..self.images).step_by(group) {
+            let images = group.min(self.images - first);
+            let shape = Shape {
+                rows: Span::flat(rows.len()),
+                columns,
+                depth: method.outputs(images),
+            };
             let windows = Left {
-                data: &self.x[start..],
+                data: &self.x[first * method.padded.len() + start..],
                 rows: Walk::flat(1),
                 depth: method.places(),
             };
-            for column in (0..channels).step_by(PANEL) {
-                let columns = PANEL.min(channels - column);
-                let shape = Shape {
-                    rows: Span::flat(count),
-                    columns,
-                    depth: method.outputs(self.images),
-                };
-                let panel = &self.dy[column * pixels..][..columns * pixels];
-                let to = &mut gradient[(row - rows.start) * channels + column..];
+            let dy = (&panel[first * pixels * columns..], columns);
+            if first == 0 {
                 let walk = Walk::flat(channels);
-                nested(
-                    shape,
-                    windows,
-                    (panel, columns),
-                    to,
-                    walk,
-                    Accumulate::Replace,
-                );
+                nested(shape, windows, dy, to, walk, Accumulate::Replace);
+                continue;
             }
-            row += count;
+            let walk = Walk::flat(columns);
+            nested(shape, windows, dy, part, walk, Accumulate::Replace);
+            for (to, part) in to.chunks_mut(channels).zip(part.chunks_exact(columns)) {
+                add(&mut to[..columns], part);
+            }
         }
     }
 }

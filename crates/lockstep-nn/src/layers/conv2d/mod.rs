@@ -20,7 +20,7 @@ use crate::graph::{Attribute, Flow, LayerGraph, window_attributes};
 use crate::init::Initial;
 use crate::layout::Layout;
 use crate::replica::Replica;
-use crate::spec::LayerKind;
+use crate::spec::{FirstWeights, LayerKind};
 use crate::threads::Threads;
 use direct::Direct;
 use winograd::Winograd;
@@ -66,8 +66,11 @@ impl LayerKind for Conv2d {
         let (groups, bias) = (self.groups, self.bias);
         check_groups(name, groups, &[input.channels, self.out])?;
         let bound = Initial::uniform_for_inputs(window.area() * (input.channels / groups));
-        let tensors = 1 + usize::from(bias);
-        model.initial.extend(std::iter::repeat_n(bound, tensors));
+        model.initial.push(match site.weights {
+            FirstWeights::Default => bound,
+            FirstWeights::KaimingNormal => Initial::normal_for_outputs(window.area() * self.out),
+        });
+        model.initial.extend(bias.then_some(bound));
         let (compute, layout) = (&model.compute, &mut model.layout);
         match groups {
             1 => {

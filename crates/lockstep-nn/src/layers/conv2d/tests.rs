@@ -207,3 +207,50 @@ fn winograds_method_loses_little_against_the_direct_one() {
     println!("errors {found:?}");
     assert!(found.iter().all(|&error| error < ALLOWED), "{found:?}");
 }
+
+#[test]
+fn a_weight_gradient_is_chains_over_groups_of_images_added_in_order() {
+    // 20 x 20 pixels: two images a group, and one that is left. More rows and columns than a block has.
+    let (images, group) = (5, 2);
+    let (input, output) = (Dims::image(22, 22, 17), Dims::image(20, 20, 35));
+    let window = Window {
+        kernel: [3, 3],
+        stride: [1, 1],
+        padding: [0, 0],
+    };
+    let numbers = |seed, len| {
+        let mut stream = lockstep_base::random::Stream::new(seed, 0);
+        let drawn = std::iter::repeat_with(|| stream.unit_f32() - 0.5);
+        drawn.take(len).collect::<Vec<f32>>()
+    };
+    let (x, dy) = (
+        numbers(1, images * input.len()),
+        numbers(2, images * output.len()),
+    );
+    let direct = Direct::new(input, output, window);
+    let mut scratch = vec![f32::NAN; direct.scratch(images)];
+    let mut found = vec![f32::NAN; 9 * 17 * 35];
+    let gradient = direct.weight_gradient(&x, &dy, &mut scratch);
+    gradient.fill(0..100, &mut found[..100 * 35]);
+    gradient.fill(100..9 * 17, &mut found[100 * 35..]);
+    for (at, found) in found.into_iter().enumerate() {
+        let (row, out) = (at / 35, at % 35);
+        let (top, left, channel) = (row / 17 / 3, row / 17 % 3, row % 17);
+        let chain = |group: std::ops::Range<usize>| {
+            let pixels = group.flat_map(|image| (0..400).map(move |pixel| (image, pixel)));
+            pixels.fold(0.0f32, |sum, (image, pixel)| {
+                let (row, column) = (top + pixel / 20, left + pixel % 20);
+                let x = x[((image * 22 + row) * 22 + column) * 17 + channel];
+                x.mul_add(dy[(image * 400 + pixel) * 35 + out], sum)
+            })
+        };
+        let groups = (0..images).step_by(group);
+        let groups = groups.map(|first| chain(first..images.min(first + group)));
+        let expected = groups.reduce(|sum, part| sum + part).unwrap();
+        assert_eq!(
+            found.to_bits(),
+            expected.to_bits(),
+            "row {row}, column {out}"
+        );
+    }
+}

@@ -40,7 +40,7 @@ pub(crate) fn sequential(name: &str, layers: &[Layer]) -> Vec<NamedLayer> {
                 shortcut: sequential(&format!("{name}.shortcut"), shortcut),
             }),
         };
-        NamedLayer { name, spec }
+        NamedLayer::new(name, spec)
     };
     layers.iter().enumerate().map(named).collect()
 }
