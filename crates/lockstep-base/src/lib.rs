@@ -17,8 +17,10 @@
 //! | [`offline`] | whether nothing may be downloaded that nobody named |
 //! | [`nearest`] | the right word for a misspelt one |
 //! | [`simd`] | the instruction set that this process computes with |
+//! | [`c_functions!`] | functions of a C library that is loaded at run time |
 
 pub mod amount;
+mod c_functions;
 pub mod calendar;
 pub mod cgroup;
 pub mod failpoint;

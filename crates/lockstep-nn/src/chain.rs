@@ -10,6 +10,7 @@ use crate::init::Initial;
 use crate::layers::input_copy::InputCopy;
 use crate::layers::{Layer, Pass, Pointwise, Step, carve, carved};
 use crate::layout::Layout;
+use crate::operation::{BuiltLayer, OperationChain};
 use crate::replica::Replica;
 
 /// One layer of a chain.
@@ -82,6 +83,29 @@ impl Chain {
     /// The shape of a row of the output.
     pub(crate) fn output(&self) -> Dims {
         self.dims[self.dims.len() - 1]
+    }
+
+    /// What its layers compute.
+    pub(crate) fn operations(&self) -> OperationChain {
+        // The activation that the newest layer made.
+        let mut at = 0;
+        let layers = self.nodes.iter().map(|node| {
+            let (operation, in_place) = match node {
+                Node::Layer(layer) => (layer.operation(), false),
+                Node::Pointwise(layer) => (layer.operation(), true),
+            };
+            at += usize::from(!in_place);
+            BuiltLayer {
+                operation,
+                in_place,
+                output: self.dims[at],
+            }
+        });
+        OperationChain {
+            input: self.input(),
+            layers: layers.collect(),
+            first_trained: self.first_trained,
+        }
     }
 
     /// Plans the activations for at most so many rows, after the last layer was appended.

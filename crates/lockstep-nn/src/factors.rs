@@ -107,6 +107,11 @@ impl Factored {
         });
     }
 
+    /// Where the weights of the whole layer lie in the state.
+    pub fn weight(&self) -> Range<usize> {
+        self.weight.clone()
+    }
+
     /// Where the bias of the whole layer lies in the state.
     pub fn bias(&self) -> Range<usize> {
         self.bias.clone()

@@ -12,6 +12,7 @@ use crate::init::Initial;
 use crate::layers::{Pass, Step};
 use crate::layout::Layout;
 use crate::loss::{Loss, LossSum, Targets};
+use crate::operation::OperationChain;
 use crate::rates::{LayerRates, TrainedChunks};
 use crate::replica::Replica;
 use crate::spec::{LayerSpec, LayerSummary, NamedLayer};
@@ -126,6 +127,11 @@ impl Model {
     /// The layers, for people to read.
     pub fn summary(&self) -> &[LayerSummary] {
         &self.summary
+    }
+
+    /// What it computes, layer by layer, for back ends that compute it elsewhere.
+    pub fn operations(&self) -> OperationChain {
+        self.chain.operations()
     }
 
     /// Number of outputs: classes, numbers or labels, by what it minimises.

@@ -53,12 +53,14 @@ pub enum Optimizer {
 /// An optimizer at one step: what does not depend on the parameter is computed once.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Update {
-    optimizer: Optimizer,
-    rate: f32,
+    /// The optimizer.
+    pub optimizer: Optimizer,
+    /// The learning rate.
+    pub rate: f32,
     /// `1 - beta^t` for both betas.
-    corrections: [f64; 2],
+    pub corrections: [f64; 2],
     /// The gradient is multiplied by this first; 1 unless it was clipped.
-    scale: f32,
+    pub scale: f32,
 }
 
 impl Optimizer {

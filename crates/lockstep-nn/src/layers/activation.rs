@@ -9,6 +9,7 @@ use crate::NnError;
 use crate::build::Site;
 use crate::dims::Dims;
 use crate::graph::{Attribute, Flow, LayerGraph};
+use crate::operation::Operation;
 use crate::simd::for_each_isa;
 use crate::spec::LayerKind;
 
@@ -130,6 +131,15 @@ pub(crate) enum Activation {
 }
 
 impl Parameterless for Activation {
+    fn operation(&self) -> Operation {
+        match *self {
+            Self::LeakyRelu { slope } => Operation::LeakyRelu { slope },
+            Self::Silu => Operation::Silu,
+            Self::Sigmoid => Operation::Sigmoid,
+            Self::Tanh => Operation::Tanh,
+        }
+    }
+
     fn forward(&mut self, x: &[f32], y: &mut [f32]) {
         match *self {
             Self::LeakyRelu { slope } => leak(x, y, slope),

@@ -8,6 +8,7 @@ use crate::NnError;
 use crate::build::Site;
 use crate::dims::Dims;
 use crate::graph::{Attribute, Flow, LayerGraph, window_attributes};
+use crate::operation::Operation;
 use crate::simd::for_each_isa;
 use crate::spec::LayerKind;
 
@@ -34,6 +35,11 @@ impl AvgPoolLayer {
 }
 
 impl Parameterless for AvgPoolLayer {
+    fn operation(&self) -> Operation {
+        let &Self { window, input } = self;
+        Operation::AvgPool { window, input }
+    }
+
     fn forward(&mut self, x: &[f32], y: &mut [f32]) {
         pool(self.window, self.input, x, y);
     }

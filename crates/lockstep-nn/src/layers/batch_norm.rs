@@ -18,6 +18,7 @@ use crate::dims::Dims;
 use crate::graph::{Attribute, Flow, LayerGraph};
 use crate::init::Initial;
 use crate::layout::{Layout, NumberOrder, Role};
+use crate::operation::Operation;
 use crate::replica::Replica;
 use crate::simd::for_each_isa;
 use crate::spec::LayerKind;
@@ -123,6 +124,19 @@ impl BatchNormLayer {
 }
 
 impl Layer for BatchNormLayer {
+    fn operation(&self) -> Operation {
+        Operation::BatchNorm {
+            features: self.features,
+            relu: self.relu,
+            frozen: self.frozen,
+            epsilon: EPSILON,
+            scale: self.scale.clone(),
+            shift: self.shift.clone(),
+            mean: self.running_mean.clone(),
+            variance: self.running_variance.clone(),
+        }
+    }
+
     fn scratch(&self, _rows: usize) -> usize {
         2 * self.features
     }

@@ -5,6 +5,7 @@ use crate::build::Site;
 use crate::dims::Dims;
 use crate::error::{LayerFault, NnError};
 use crate::graph::{Flow, LayerGraph};
+use crate::operation::Operation;
 use crate::simd::for_each_isa;
 use crate::spec::LayerKind;
 use lockstep_base::random::Philox;
@@ -48,7 +49,7 @@ impl LayerKind for Dropout {
 const PIECE: usize = 256;
 
 /// Keeps dropout's numbers apart from those drawn elsewhere under the same seed.
-const DOMAIN: u64 = u64::from_le_bytes(*b"dropout.");
+pub const DOMAIN: u64 = u64::from_le_bytes(*b"dropout.");
 
 /// Whether number j of a sample's row is kept in a step is a function of (seed, step, sample, layer, j).
 ///
@@ -80,6 +81,20 @@ impl DropoutLayer {
 }
 
 impl Pointwise for DropoutLayer {
+    fn operation(&self) -> Operation {
+        let &Self {
+            threshold,
+            scale,
+            layer,
+            ..
+        } = self;
+        Operation::Dropout {
+            threshold,
+            scale,
+            layer,
+        }
+    }
+
     fn forward(&mut self, pass: Pass<'_>, y: &mut [f32]) {
         let Pass::Train(step) = pass else {
             self.active = false;

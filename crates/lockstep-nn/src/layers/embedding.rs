@@ -11,6 +11,7 @@ use crate::error::{LayerFault, NnError};
 use crate::graph::{Attribute, Flow, LayerGraph};
 use crate::init::Initial;
 use crate::layout::{Layout, NumberOrder, Role};
+use crate::operation::{Operation, TablePlace};
 use crate::replica::Replica;
 use crate::spec::LayerKind;
 use std::ops::Range;
@@ -200,6 +201,21 @@ impl EmbeddingLayer {
 }
 
 impl Layer for EmbeddingLayer {
+    fn operation(&self) -> Operation {
+        let place = |table: &Table| TablePlace {
+            rows: table.rows,
+            width: table.width,
+            input: table.input,
+            output: table.output,
+            weight: table.weight.clone(),
+        };
+        Operation::Embedding {
+            inputs: self.inputs,
+            outputs: self.outputs,
+            tables: self.tables.iter().map(place).collect(),
+        }
+    }
+
     fn forward(&mut self, _: Pass<'_>, state: &[f32], x: &[f32], y: &mut [f32], _: &mut [f32]) {
         let plain = self.plain();
         let rows = x.chunks_exact(self.inputs);

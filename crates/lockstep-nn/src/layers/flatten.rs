@@ -11,6 +11,7 @@ use crate::chain::Chain;
 use crate::dims::Dims;
 use crate::error::{LayerFault, NnError};
 use crate::graph::{Flow, LayerGraph};
+use crate::operation::Operation;
 use crate::spec::LayerKind;
 
 /// The image as one vector, channel after channel, as PyTorch flattens.
@@ -120,6 +121,13 @@ impl FlattenLayer {
 }
 
 impl Parameterless for FlattenLayer {
+    fn operation(&self) -> Operation {
+        Operation::Transpose {
+            width: self.inner[0],
+            height: self.inner[1],
+        }
+    }
+
     fn forward(&mut self, x: &[f32], y: &mut [f32]) {
         let images = x.chunks_exact(self.size);
         for (x, y) in images.zip(y.chunks_exact_mut(self.size)) {

@@ -10,6 +10,7 @@ use crate::NnError;
 use crate::build::Site;
 use crate::dims::Dims;
 use crate::graph::{Flow, GraphWriter, LayerGraph, Value};
+use crate::operation::Operation;
 use crate::simd::for_each_isa;
 use crate::spec::LayerKind;
 
@@ -55,6 +56,10 @@ impl Gelu {
 }
 
 impl Parameterless for Gelu {
+    fn operation(&self) -> Operation {
+        Operation::Gelu
+    }
+
     fn forward(&mut self, x: &[f32], y: &mut [f32]) {
         gelu(x, y);
     }

@@ -6,6 +6,7 @@ use crate::NnError;
 use crate::build::Site;
 use crate::dims::Dims;
 use crate::graph::{Flow, LayerGraph};
+use crate::operation::Operation;
 use crate::simd::for_each_isa;
 use crate::spec::LayerKind;
 
@@ -46,6 +47,10 @@ pub(crate) struct GlobalPoolLayer {
 }
 
 impl Parameterless for GlobalPoolLayer {
+    fn operation(&self) -> Operation {
+        Operation::GlobalPool { input: self.input }
+    }
+
     fn forward(&mut self, x: &[f32], y: &mut [f32]) {
         pool(self.input, x, y);
     }

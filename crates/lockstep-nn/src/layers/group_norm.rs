@@ -14,6 +14,7 @@ use crate::dims::Dims;
 use crate::graph::{Attribute, Flow, LayerGraph};
 use crate::init::Initial;
 use crate::layout::Layout;
+use crate::operation::Operation;
 use crate::replica::Replica;
 use crate::spec::LayerKind;
 use std::ops::Range;
@@ -210,6 +211,17 @@ fn sum<'a>(parts: impl Iterator<Item = &'a [f32]>, each: impl Fn(f32) -> f64) ->
 }
 
 impl Layer for GroupNormLayer {
+    fn operation(&self) -> Operation {
+        Operation::GroupNorm {
+            channels: self.channels,
+            groups: self.groups,
+            pixels: self.pixels,
+            epsilon: EPSILON,
+            scale: self.scale.clone(),
+            shift: self.shift.clone(),
+        }
+    }
+
     fn forward(&mut self, _: Pass<'_>, state: &[f32], x: &[f32], y: &mut [f32], _: &mut [f32]) {
         let (scale, shift) = (&state[self.scale.clone()], &state[self.shift.clone()]);
         let (channels, width, members) = (self.channels, self.width(), self.members());

@@ -10,11 +10,13 @@ use super::{Layer, Pass, carve, carved};
 use crate::dims::Dims;
 use crate::factors::add;
 use crate::layout::Layout;
+use crate::operation::{ConvolutionMethod, Operation};
 use crate::replica::Replica;
 use crate::simd::for_each_isa;
 
 /// A convolution in groups.
 pub(crate) struct GroupedConv2d {
+    window: Window,
     shape: Shape,
     weights: ConvWeights,
 }
@@ -84,11 +86,22 @@ impl GroupedConv2d {
         let [height, width] = window.kernel;
         let kernels = [output.channels, input.channels / groups, height, width];
         let weights = ConvWeights::new(name, kernels, bias, layout);
-        Self { shape, weights }
+        Self {
+            window,
+            shape,
+            weights,
+        }
     }
 }
 
 impl Layer for GroupedConv2d {
+    fn operation(&self) -> Operation {
+        let groups = self.shape.groups;
+        let method = ConvolutionMethod::Grouped { groups };
+        self.weights
+            .operation(method, self.window, [self.shape.input, self.shape.output])
+    }
+
     fn scratch(&self, _rows: usize) -> usize {
         let numbers = self.shape.weights() + self.shape.output.channels;
         2 * carved(numbers)

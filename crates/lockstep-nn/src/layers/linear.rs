@@ -9,6 +9,7 @@ use crate::factors::Factored;
 use crate::graph::{Attribute, Flow, LayerGraph};
 use crate::init::Initial;
 use crate::layout::Layout;
+use crate::operation::Operation;
 use crate::replica::Replica;
 use crate::simd::for_each_isa;
 use crate::spec::LayerKind;
@@ -85,6 +86,10 @@ impl LinearLayer {
 }
 
 impl Layer for LinearLayer {
+    fn operation(&self) -> Operation {
+        Operation::Dense(self.factored.clone())
+    }
+
     fn scratch(&self, rows: usize) -> usize {
         rows * (self.factored.inputs + self.factored.outputs)
     }

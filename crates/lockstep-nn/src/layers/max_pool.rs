@@ -12,6 +12,7 @@ use crate::NnError;
 use crate::build::Site;
 use crate::dims::Dims;
 use crate::graph::{Flow, LayerGraph, window_attributes};
+use crate::operation::Operation;
 use crate::simd::for_each_isa;
 use crate::spec::LayerKind;
 
@@ -50,6 +51,11 @@ impl MaxPoolLayer {
 }
 
 impl Parameterless for MaxPoolLayer {
+    fn operation(&self) -> Operation {
+        let &Self { window, input, .. } = self;
+        Operation::MaxPool { window, input }
+    }
+
     fn bytes(&self) -> usize {
         self.winners.len()
     }

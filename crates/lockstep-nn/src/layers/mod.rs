@@ -48,6 +48,7 @@ pub use residual::Residual;
 use crate::buffer::LINE;
 use crate::init::Initial;
 use crate::layout::Layout;
+use crate::operation::Operation;
 use crate::replica::Replica;
 
 /// What a pass over the layers is for.
@@ -74,6 +75,9 @@ pub struct Step<'a> {
 
 /// A layer whose output is a new activation.
 pub(crate) trait Layer: Send {
+    /// What it computes, for back ends that compute it elsewhere.
+    fn operation(&self) -> Operation;
+
     /// Numbers of scratch memory that a pass of so many rows wants, forward or backward.
     fn scratch(&self, _rows: usize) -> usize {
         0
@@ -119,6 +123,9 @@ pub(crate) trait Layer: Send {
 
 /// A layer without parameters: its output and its gradients are functions of its input alone.
 pub(crate) trait Parameterless: Send {
+    /// What it computes, for back ends that compute it elsewhere.
+    fn operation(&self) -> Operation;
+
     /// Computes `y` from `x`.
     fn forward(&mut self, x: &[f32], y: &mut [f32]);
 
@@ -132,6 +139,10 @@ pub(crate) trait Parameterless: Send {
 }
 
 impl<L: Parameterless> Layer for L {
+    fn operation(&self) -> Operation {
+        Parameterless::operation(self)
+    }
+
     fn bytes(&self) -> usize {
         Parameterless::bytes(self)
     }
@@ -156,6 +167,9 @@ impl<L: Parameterless> Layer for L {
 
 /// A layer that changes an activation in place.
 pub(crate) trait Pointwise: Send {
+    /// What it computes, for back ends that compute it elsewhere.
+    fn operation(&self) -> Operation;
+
     /// Changes `y`.
     fn forward(&mut self, pass: Pass<'_>, y: &mut [f32]);
 

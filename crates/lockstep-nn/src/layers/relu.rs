@@ -5,6 +5,7 @@ use crate::NnError;
 use crate::build::Site;
 use crate::dims::Dims;
 use crate::graph::{Flow, LayerGraph};
+use crate::operation::Operation;
 use crate::simd::for_each_isa;
 use crate::spec::LayerKind;
 
@@ -33,6 +34,10 @@ impl LayerKind for Relu {
 }
 
 impl Pointwise for Relu {
+    fn operation(&self) -> Operation {
+        Operation::Relu
+    }
+
     fn forward(&mut self, _: Pass<'_>, y: &mut [f32]) {
         rectify(y);
     }

@@ -12,6 +12,7 @@ use crate::factors::add;
 use crate::graph::{Flow, LayerGraph};
 use crate::init::Initial;
 use crate::layout::Layout;
+use crate::operation::Operation;
 use crate::replica::Replica;
 use crate::spec::{LayerKind, LayerSpec, NamedLayer};
 
@@ -90,6 +91,13 @@ pub(crate) struct ResidualLayer {
 }
 
 impl Layer for ResidualLayer {
+    fn operation(&self) -> Operation {
+        Operation::Residual {
+            body: self.body.operations(),
+            shortcut: self.shortcut.as_ref().map(Chain::operations),
+        }
+    }
+
     fn scratch(&self, rows: usize) -> usize {
         let Some(shortcut) = &self.shortcut else {
             return self.body.scratch(rows);

@@ -7,13 +7,13 @@ use std::ops::Range;
 
 /// Windows of one size at regular places, over an image with a margin. `[vertical, horizontal]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Window {
+pub struct Window {
     /// Pixels that a window covers.
-    pub(crate) kernel: [usize; 2],
+    pub kernel: [usize; 2],
     /// Pixels from one window to the next.
-    pub(crate) stride: [usize; 2],
+    pub stride: [usize; 2],
     /// Pixels of margin on each side.
-    pub(crate) padding: [usize; 2],
+    pub padding: [usize; 2],
 }
 
 impl Window {

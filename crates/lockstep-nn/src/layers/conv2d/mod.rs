@@ -19,6 +19,7 @@ use crate::factors::{add, sum_rows};
 use crate::graph::{Attribute, Flow, LayerGraph, window_attributes};
 use crate::init::Initial;
 use crate::layout::Layout;
+use crate::operation::{ConvolutionMethod, Operation};
 use crate::replica::Replica;
 use crate::spec::{FirstWeights, LayerKind};
 use crate::threads::Threads;
@@ -155,6 +156,8 @@ enum WeightGradient<'a> {
 /// A convolution.
 pub(crate) struct Conv2dLayer {
     method: Method,
+    window: Window,
+    input: Dims,
     output: Dims,
     weights: ConvWeights,
 }
@@ -174,6 +177,8 @@ impl Conv2dLayer {
         let kernels = [output.channels, input.channels, height, width];
         Self {
             method: Method::new(input, output, window, compute),
+            window,
+            input,
             output,
             weights: ConvWeights::new(name, kernels, bias, layout),
         }
@@ -181,6 +186,15 @@ impl Conv2dLayer {
 }
 
 impl Layer for Conv2dLayer {
+    fn operation(&self) -> Operation {
+        let method = match self.method {
+            Method::Direct(_) => ConvolutionMethod::Direct,
+            Method::Winograd(_) => ConvolutionMethod::Winograd,
+        };
+        self.weights
+            .operation(method, self.window, [self.input, self.output])
+    }
+
     fn scratch(&self, rows: usize) -> usize {
         let products = match &self.method {
             Method::Direct(direct) => direct.scratch(rows),
