@@ -14,6 +14,7 @@
 mod arguments;
 mod data_set;
 pub mod driver;
+mod epoch;
 mod error;
 mod gpu;
 mod kernels;
@@ -27,10 +28,11 @@ mod training;
 
 pub use arguments::Arguments;
 pub use data_set::DataSet;
+pub use epoch::{Epoch, LaneReport};
 pub use error::CudaError;
 pub use gpu::Gpu;
 pub use kernels::KernelFile;
 #[cfg(feature = "emulated")]
 pub use kernels::{FILES, HEADERS};
 pub use setup::{LaneRows, ModelDescription, Setup, WorkerBatch};
-pub use training::{Epoch, LaneReport, Training};
+pub use training::Training;

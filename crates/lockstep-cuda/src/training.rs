@@ -5,6 +5,7 @@
 //! queueing a step is one call, and many may be under way.
 
 use crate::data_set::DataSet;
+use crate::epoch::{Epoch, LaneReport, check};
 use crate::error::CudaError;
 use crate::gpu::Gpu;
 use crate::launch::LoadedLaunch;
@@ -13,39 +14,13 @@ use crate::network::{LaneSum, Progress, RowSum, StepRate};
 use crate::plan::Plan;
 use crate::setup::Setup;
 use crate::streams::{Event, Graph, Stream};
-use lockstep_nn::{LossSum, Update};
+use lockstep_nn::LossSum;
 
 /// Steps between two marks in the stream.
 const STEPS_A_MARK: usize = 32;
 
 /// Marks that steps may be ahead of the device: so many times [`STEPS_A_MARK`] steps are under way at most.
 const MARKS: usize = 2;
-
-/// The rest of an epoch, or all of it.
-#[derive(Debug, Clone, Copy)]
-pub struct Epoch<'a> {
-    /// Steps of the run that are done.
-    pub step: u64,
-    /// Steps of the epoch that are done.
-    pub in_epoch: usize,
-    /// The samples of the epoch, in its order, those of steps that are done too.
-    pub order: &'a [u32],
-    /// The update of every step of the epoch.
-    pub updates: &'a [Update],
-    /// What each lane of the worker has come to in the steps that are done.
-    pub sums: &'a [LossSum],
-}
-
-/// What a lane has come to.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct LaneReport {
-    /// Since the epoch began.
-    pub epoch: LossSum,
-    /// Since the report before this one, or since the epoch began.
-    pub window: LossSum,
-    /// The number of the first step whose loss was not finite, and that loss.
-    pub diverged: Option<(u64, f64)>,
-}
 
 /// A network that is trained on a GPU by a worker that has no others beside it.
 pub struct Training {
@@ -124,28 +99,7 @@ impl Training {
     /// # Errors
     /// When its parts are not as long as the epoch, it names samples that there are not, or steps before have failed.
     pub fn begin_epoch(&mut self, epoch: Epoch<'_>) -> Result<(), CudaError> {
-        check(
-            "the samples of an epoch",
-            epoch.order.len(),
-            self.setup.samples,
-        )?;
-        check(
-            "the updates of an epoch",
-            epoch.updates.len(),
-            self.setup.steps(),
-        )?;
-        check("the sums of lanes", epoch.sums.len(), self.setup.lanes)?;
-        if let Some(sample) = epoch
-            .order
-            .iter()
-            .find(|&&sample| sample as usize >= self.set.samples())
-        {
-            return Err(CudaError::Mismatch {
-                what: "a sample of the epoch",
-                found: sample.to_string(),
-                expected: format!("one below {}", self.set.samples()),
-            });
-        }
+        epoch.check(&self.setup, &self.set)?;
         let rates: Vec<StepRate> = epoch.updates.iter().map(StepRate::of).collect();
         let sums: Vec<LaneSum> = epoch
             .sums
@@ -334,16 +288,4 @@ impl Training {
 fn load(gpu: &Gpu, launches: Vec<crate::launch::Launch>) -> Result<Vec<LoadedLaunch>, CudaError> {
     let loaded = launches.into_iter().map(|launch| launch.load(&*gpu.device));
     loaded.collect()
-}
-
-/// Refuses another length than what was planned.
-fn check(what: &'static str, found: usize, expected: usize) -> Result<(), CudaError> {
-    match found == expected {
-        true => Ok(()),
-        false => Err(CudaError::Mismatch {
-            what,
-            found: format!("{found} numbers"),
-            expected: format!("{expected} numbers"),
-        }),
-    }
 }

@@ -1,11 +1,11 @@
 //! What the back end needs of a GPU, and no more: memory, copies, kernels, streams, events and graphs.
 //!
-//! [`Driver`] finds GPUs, [`Device`] is one of them. [`cuda`] is NVIDIA's driver; [`emulated`] runs the same kernels on
-//! the processor, so that everything above this seam is tested on machines without a GPU.
+//! [`Driver`] finds GPUs, [`Device`] is one of them. [`cuda`] is NVIDIA's driver; `emulated`, a module for tests, runs the
+//! same kernels on the processor, so that everything above this seam is tested on machines without a GPU.
 //!
 //! Work is queued on streams and done later, in order: what a copy or a kernel reads and writes must be left alone until
-//! the stream has come that far. Addresses are numbers, as they are for the driver. [`crate::memory`] and
-//! [`crate::queue`] make both safe.
+//! the stream has come that far. Addresses are numbers, as they are for the driver. The modules `memory` and `streams` of
+//! this crate make both safe.
 
 pub mod cuda;
 #[cfg(feature = "emulated")]

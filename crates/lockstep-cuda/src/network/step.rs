@@ -4,10 +4,10 @@
 use super::pass::Pass;
 use super::planner::Planner;
 use crate::arguments::{Pointer, arguments};
+use crate::epoch::LaneReport;
 use crate::kernels::{BATCH, Kernel};
 use crate::launch::Launch;
 use crate::memory::{DeviceSlice, Plain};
-use crate::training::LaneReport;
 use lockstep_nn::LossSum;
 
 arguments! {

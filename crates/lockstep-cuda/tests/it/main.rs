@@ -4,11 +4,17 @@
 
 mod conformance;
 mod devices;
+mod emulator;
+mod training;
 
 use lockstep_cuda::driver::Driver;
 use lockstep_cuda::driver::cuda::CudaDriver;
 use lockstep_cuda::driver::emulated::EmulatedDriver;
 use lockstep_cuda::{CudaError, Gpu};
+use lockstep_testkit::CountingAllocator;
+
+#[global_allocator]
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 /// The emulated GPU, if there is a compiler for it.
 fn emulated() -> Option<EmulatedDriver> {

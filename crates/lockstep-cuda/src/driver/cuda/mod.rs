@@ -1,7 +1,7 @@
 //! NVIDIA's driver. Nothing of CUDA is linked: the driver's library is found at run time, and is all that is needed.
 //!
 //! All `unsafe` here is calls of its functions. What they promise is NVIDIA's documentation of the driver's interface;
-//! what they are given lives at least as long as the call, or as the caller of the [`Device`](super::Device) promises.
+//! what they are given lives at least as long as the call, or as the caller of the [`Device`] promises.
 
 mod device;
 mod functions;

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <sys/mman.h>
 
@@ -170,17 +171,22 @@ inline Fiber *make_fiber() {
     return fiber;
 }
 
+// Keeps the fiber of a thread for others: the thread has ended, or is not gone on with.
+inline void give_back_fiber(u32 t) {
+    Block &b = running;
+    if (!b.fibers[t]) return;
+    b.fibers[t]->next_free = b.free_fibers;
+    b.free_fibers = b.fibers[t];
+    b.fibers[t] = nullptr;
+}
+
 // Runs a thread until it waits or ends.
 inline bool resume(u32 t) {
     Block &b = running;
     if (!b.fibers[t] && !(b.fibers[t] = make_fiber())) return false;
     b.thread.x = t;
     emulator_switch(&b.scheduler, b.fibers[t]->stack_pointer);
-    if (b.states[t] == DONE) {
-        b.fibers[t]->next_free = b.free_fibers;
-        b.free_fibers = b.fibers[t];
-        b.fibers[t] = nullptr;
-    }
+    if (b.states[t] == DONE) give_back_fiber(t);
     return true;
 }
 
@@ -278,7 +284,10 @@ extern "C" EXPORTED const char *emulator_launch(const EmulatedKernel *kernel, co
         for (u32 y = 0; y < blocks[1]; y++) {
             for (u32 x = 0; x < blocks[0]; x++) {
                 b.block = {x, y, z};
-                if (const char *wrong = emulator::run_block()) return wrong;
+                const char *wrong = emulator::run_block();
+                if (!wrong) continue;
+                for (u32 t = 0; t < threads; t++) emulator::give_back_fiber(t);
+                return wrong;
             }
         }
     }

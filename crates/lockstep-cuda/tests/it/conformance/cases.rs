@@ -152,7 +152,7 @@ impl Case {
             samples,
             first,
             adds,
-            partials: vec![sum.expect("a lane with rows")],
+            partials: sum.into_iter().collect(),
             lanes,
         }
     }
@@ -221,13 +221,19 @@ fn dropout(p: f64) -> LayerSpec {
     LayerSpec::Dropout(layers::Dropout { p })
 }
 
+/// A small case.
+pub(crate) fn example() -> Case {
+    let layers = NamedLayer::stack([linear(9), LayerSpec::Relu, dropout(0.5), linear(5)]);
+    Case::new("an example", layers, Dims::vector(6), 14).in_batches(5, 2)
+}
+
 /// All cases.
 pub(crate) fn cases() -> Vec<Case> {
     let mut all = fashion_mnist();
     all.extend(small_networks());
     all.extend(special_numbers());
     all.extend(small_numbers());
-    all.push(one_of_a_gang());
+    all.extend(workers_of_a_gang());
     all.push(rates());
     all.extend(large_tiles());
     all
@@ -291,8 +297,10 @@ fn small_networks() -> Vec<Case> {
 /// Inputs and values that are not normal numbers.
 fn special_numbers() -> Vec<Case> {
     let case = |name: &str, special: &[f32]| {
-        let layers = NamedLayer::stack([linear(9), LayerSpec::Relu, dropout(0.5), linear(5)]);
-        let case = Case::new(name, layers, Dims::vector(6), 14).in_batches(5, 2);
+        let case = Case {
+            name: name.to_owned(),
+            ..example()
+        };
         let mut inputs = case.inputs.clone();
         for (i, x) in inputs.iter_mut().enumerate() {
             if i % 5 == 0 {
@@ -341,14 +349,15 @@ fn small_numbers() -> Vec<Case> {
     all
 }
 
-/// The lanes of a worker whose rows do not begin with the batch.
-fn one_of_a_gang() -> Case {
-    let layers = zoo::mlp(&[8], 0.2, false, 3);
-    let case = Case::new("a worker of a gang", layers, Dims::vector(6), 21).in_batches(8, 6);
-    Case {
-        own_lanes: 2..4,
-        ..case
-    }
+/// The lanes of a worker whose rows do not begin with the batch, and of one that has none of the last batch.
+fn workers_of_a_gang() -> Vec<Case> {
+    let case = |own_lanes: Range<usize>| {
+        let name = format!("lanes {own_lanes:?} of 6");
+        let layers = zoo::mlp(&[8], 0.2, false, 3);
+        let case = Case::new(name, layers, Dims::vector(6), 21).in_batches(8, 6);
+        Case { own_lanes, ..case }
+    };
+    vec![case(2..4), case(0..1)]
 }
 
 /// Layers that learn slower than others, or not at all.

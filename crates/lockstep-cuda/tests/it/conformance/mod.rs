@@ -6,7 +6,8 @@
 mod cases;
 mod processor;
 
-use cases::{Case, cases};
+use cases::cases;
+pub(crate) use cases::{Case, example};
 use lockstep_cuda::driver::Driver;
 use lockstep_cuda::{DataSet, Epoch, Gpu, LaneReport, ModelDescription, Setup, Training};
 use lockstep_nn::LossSum;
@@ -47,9 +48,9 @@ fn train(gpu: &Gpu, case: &Case) {
     }
 }
 
-/// The same network on the device.
-fn device(gpu: &Gpu, case: &Case) -> Training {
-    let setup = Setup {
+/// What a device is told of a case.
+pub(crate) fn setup(case: &Case) -> Setup {
+    Setup {
         model: ModelDescription::of(&case.model(1)),
         optimizer: case.optimizer,
         seed: case.seed,
@@ -57,10 +58,15 @@ fn device(gpu: &Gpu, case: &Case) -> Training {
         batches: [case.full(), case.last()],
         samples: case.samples,
         scored_rows: case.scored_rows(),
-    };
+    }
+}
+
+/// The same network on the device.
+pub(crate) fn device(gpu: &Gpu, case: &Case) -> Training {
     let set = DataSet::new(gpu, &case.inputs, case.input.len(), &case.classes);
     let set = set.expect("memory for the data");
-    Training::new(gpu, setup, set, &case.values).expect("a network that there are kernels for")
+    Training::new(gpu, setup(case), set, &case.values)
+        .expect("a network that there are kernels for")
 }
 
 /// An epoch on the device, which is handed over in two parts: as if it had been interrupted.

@@ -97,7 +97,11 @@ impl Processor {
             let [into, from] = gradients.get_disjoint_mut([into, from]).expect("two lanes");
             add(into, from);
         }
-        let gradient = &gradients[batch.partials[0]];
+        // A worker may have no rows of a short batch.
+        let Some(&sum) = batch.partials.first() else {
+            return losses;
+        };
+        let gradient = &gradients[sum];
         for (chunk, range) in layout.chunks.iter().enumerate() {
             if !layout.is_frozen(chunk) {
                 let update = update.at_part(layout.rates[chunk]);
