@@ -13,6 +13,7 @@
 //! | [`zip`] | ZIP archives that are not trusted |
 //! | [`JobStatus`] | how a job is, in Ray's words |
 //! | [`known`] | the data sets that are known by name |
+//! | [`known_encoders`] | the encoders that are known by name |
 //! | [`math`] | elementary functions with the same bits on every machine |
 //! | [`offline`] | whether nothing may be downloaded that nobody named |
 //! | [`nearest`] | the right word for a misspelt one |
@@ -27,6 +28,7 @@ pub mod failpoint;
 pub mod fs;
 mod job_status;
 pub mod known;
+pub mod known_encoders;
 pub mod markup;
 pub mod math;
 pub mod nearest;

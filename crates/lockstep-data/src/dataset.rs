@@ -39,7 +39,7 @@ impl StoredElement {
 }
 
 /// A file that was left out of a set.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SkippedFile {
     /// Its path within the folder of the set.
     pub path: String,

@@ -72,7 +72,7 @@ pub use lockstep_table::{
 pub use order::{EpochOrder, lane_rows, split, stratified_split};
 pub use part::PartSource;
 pub use picture_changes::PictureChanges;
-pub use pictures::Pictures;
+pub use pictures::{PictureClass, PictureSurvey, Pictures};
 pub use source::{Source, TableSource, labels_beside};
 pub use split::{Fold, SplitBy, SplitPart, SplitRule};
 pub use suspects::{Suspect, Suspicion, suspects};

@@ -5,7 +5,10 @@
 //! it is more than a share of it. The samples come in the order of their paths and have the same bytes,
 //! however many threads decode them.
 
+mod survey;
 mod threads;
+
+pub use survey::{PictureClass, PictureSurvey};
 
 use crate::DataError;
 use crate::builder::Builder;
@@ -14,11 +17,11 @@ use crate::decoded::{Decoded, Recipe};
 use crate::file::printable;
 use crate::stamp::{Stamp, whole_place};
 use crate::target::TargetKind;
-use lockstep_image::{Limits, Transform, empty_class, names_a_picture, tolerated};
+use lockstep_image::{Limits, Transform, empty_class, is_looked_at, tolerated};
 use lockstep_place::{FileEntry, Place};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
-use threads::DecodeThreads;
+use threads::{DecodeThreads, NoPixels};
 
 /// A folder of pictures.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -54,7 +57,7 @@ pub(crate) struct PictureSet {
 impl PictureSet {
     /// Lists the folder and checks that its pictures lie in folders of classes.
     pub(crate) fn find(pictures: &Pictures) -> Result<PictureSet, DataError> {
-        let set = PictureSet::find_samples(pictures, None)?;
+        let set = PictureSet::of(pictures, pictures.folder.list()?, (true, false))?;
         if let Some(class) = set.empty_class()? {
             return Err(DataError::EmptyClass {
                 folder: pictures.folder.to_string(),
@@ -76,12 +79,21 @@ impl PictureSet {
         pictures: &Pictures,
         chosen: Option<&[String]>,
     ) -> Result<PictureSet, DataError> {
-        let size = pictures.transform.output().map_err(transform)?;
-        let mut entries = match chosen {
+        let entries = match chosen {
             Some(names) => pictures.folder.pick(names)?,
             None => pictures.folder.list()?,
         };
-        entries.retain(|entry| names_a_picture(&entry.path));
+        PictureSet::of(pictures, entries, (false, chosen.is_some()))
+    }
+
+    /// Takes the pictures out of all files of a folder, which may be those of `classes`, or were `chosen`.
+    fn of(
+        pictures: &Pictures,
+        mut entries: Vec<FileEntry>,
+        (classes, chosen): (bool, bool),
+    ) -> Result<PictureSet, DataError> {
+        let size = pictures.transform.output().map_err(transform)?;
+        entries.retain(|entry| is_looked_at(&entry.path, classes));
         if entries.is_empty() {
             return Err(DataError::NoSamples {
                 place: pictures.folder.to_string(),
@@ -91,7 +103,7 @@ impl PictureSet {
         Ok(PictureSet {
             pictures: pictures.clone(),
             labelled: entries.iter().all(|entry| entry.path.contains('/')),
-            chosen: chosen.is_some(),
+            chosen,
             entries,
             size,
         })
@@ -192,13 +204,14 @@ impl Recipe for PictureSet {
         if !self.labelled {
             out.expect_nothing(TargetKind::Classes);
         }
-        let mut bad = 0;
+        let (mut good, mut bad) = (0, 0);
         let mut first = None;
         let threads = DecodeThreads::new(&self.pictures, &self.entries, 3 * height * width);
         threads.work(&mut |index, picture| {
             let path = &self.entries[index].path;
             match picture? {
-                Ok(pixels) => {
+                Ok((_, pixels)) => {
+                    good += 1;
                     out.samples(pixels)?;
                     out.name(path)?;
                     match path.split_once('/').filter(|_| self.labelled) {
@@ -206,7 +219,8 @@ impl Recipe for PictureSet {
                         None => Ok(()),
                     }
                 }
-                Err(reason) => {
+                Err(NoPixels::NoPicture) => Ok(()),
+                Err(NoPixels::Unreadable(reason)) => {
                     bad += 1;
                     out.skip(path, &reason)?;
                     let first = first.get_or_insert_with(|| (path.clone(), reason));
@@ -214,7 +228,7 @@ impl Recipe for PictureSet {
                 }
             }
         })?;
-        if bad == self.entries.len() {
+        if good == 0 {
             return Err(DataError::NoSamples {
                 place: self.pictures.folder.to_string(),
                 reason: "none of its pictures can be read",
@@ -363,8 +377,8 @@ mod tests {
             assert!(text.reason.contains("not a pic"), "{}", text.reason);
         }
         let error = open(&folder, share(0.2)).unwrap_err().to_string();
-        assert!(error.contains("2 of the first 7 pictures"), "{error}");
-        let all = 2.0 / 7.0;
+        assert!(error.contains("2 of the first 8 pictures"), "{error}");
+        let all = 2.0 / 8.0;
         open(&folder, share(all)).unwrap();
         assert!(
             error.contains("max_bad = 0.2 allows 1; the first is husky/0.bmp: "),

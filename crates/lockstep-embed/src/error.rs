@@ -1,5 +1,6 @@
 //! What can go wrong between pictures and vectors.
 
+use lockstep_base::known_encoders::EncoderRef;
 use lockstep_image::ImageError;
 use lockstep_nn::encoder::EncoderError;
 use lockstep_place::PlaceError;
@@ -14,6 +15,9 @@ pub enum EmbedError {
     /// A place could not be read or written.
     #[error(transparent)]
     Place(#[from] PlaceError),
+    /// The cache cannot be used.
+    #[error(transparent)]
+    Cache(#[from] lockstep_base::fs::FsError),
     /// A Parquet file could not be read or written.
     #[error(transparent)]
     Table(#[from] TableError),
@@ -22,13 +26,28 @@ pub enum EmbedError {
     Tensors(#[from] TensorError),
     /// There is nothing where the encoder should be.
     #[error(
-        "embed.model: there is no {}; it must be the folder or the file of an encoder's weights on this machine. `hf download \
-         openai/clip-vit-base-patch32 config.json pytorch_model.bin --local-dir FOLDER` brings those of a CLIP, after `pip \
-         install huggingface_hub`", path.display()
+        "embed.model: there is no {}; it must be the name of a known encoder ({known}), or the folder or the file of an \
+         encoder's weights on this machine. `hf download openai/clip-vit-base-patch32 config.json pytorch_model.bin \
+         --local-dir FOLDER` brings those of a CLIP, after `pip install huggingface_hub`", path.display()
     )]
     NoModel {
         /// Where it should be.
         path: PathBuf,
+        /// The encoders that are known by name.
+        known: String,
+    },
+    /// The weights of a known encoder in the cache are not those that were published.
+    #[error(
+        "{} is damaged: its SHA-256 is {found}, and that of the published weights is {wanted}; remove its folder to have \
+         them brought again", path.display()
+    )]
+    DamagedEncoder {
+        /// The file.
+        path: PathBuf,
+        /// The hash of the published weights.
+        wanted: &'static str,
+        /// The hash of this file.
+        found: String,
     },
     /// The encoder's weights are those of no encoder that is known.
     #[error("{path}: {reason}")]
@@ -54,23 +73,22 @@ pub enum EmbedError {
     Image(ImageError),
     /// Another encoder than the one whose vectors a model learned from.
     #[error(
-        "{} is not the encoder that the model was trained with: its SHA-256 is {found}, and that was {wanted}; name the \
-         right one with --set embed.model=PATH",
-        path.display()
+        "{encoder} is not the encoder that the model was trained with: its SHA-256 is {found}, and that was {wanted}; name \
+         the right one with --set embed.model=PATH"
     )]
     OtherEncoder {
-        /// The encoder's file or folder.
-        path: PathBuf,
+        /// The encoder.
+        encoder: EncoderRef,
         /// The hash of the right one.
         wanted: String,
         /// The hash of this one.
         found: String,
     },
     /// The weights changed after the parts were planned.
-    #[error("{path} has changed since this job began; run it again")]
+    #[error("{encoder} has changed since this job began; run it again")]
     ModelChanged {
-        /// The encoder's file or folder.
-        path: PathBuf,
+        /// The encoder.
+        encoder: EncoderRef,
     },
     /// A picture changed after the parts were planned.
     #[error("{path} has changed since it was listed; run the job again when nobody writes there")]

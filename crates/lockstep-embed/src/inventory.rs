@@ -2,7 +2,7 @@
 
 use crate::{EmbedError, EmbedRecipe, PartTask};
 use lockstep_base::random::Stream;
-use lockstep_image::{empty_class, names_a_picture};
+use lockstep_image::{empty_class, is_hidden, is_looked_at};
 use lockstep_place::{FileEntry, Place};
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +34,8 @@ impl ListedPicture {
 pub struct Inventory {
     /// The pictures.
     pub pictures: Vec<ListedPicture>,
+    /// Files that are not looked at, since their names are none of pictures; hidden ones are not among them.
+    pub others: Vec<String>,
     folder: String,
 }
 
@@ -44,7 +46,7 @@ impl Inventory {
     /// # Errors
     /// When the folder cannot be listed, or holds no pictures in folders named after their classes.
     pub fn take(folder: &Place) -> Result<Inventory, EmbedError> {
-        let inventory = Inventory::take_samples(folder, None)?;
+        let inventory = Inventory::list(folder, folder.list()?, true)?;
         if let Some(path) = folder.local() {
             let paths = inventory
                 .pictures
@@ -80,8 +82,19 @@ impl Inventory {
             Some(names) => folder.pick(names)?,
             None => folder.list()?,
         };
-        let found = entries.iter().filter(|entry| names_a_picture(&entry.path));
-        let mut pictures: Vec<ListedPicture> = found.map(of).collect();
+        Inventory::list(folder, entries, false)
+    }
+
+    /// Takes the pictures out of all files of a folder, which may be those of `classes`.
+    fn list(
+        folder: &Place,
+        entries: Vec<FileEntry>,
+        classes: bool,
+    ) -> Result<Inventory, EmbedError> {
+        let (found, others): (Vec<&FileEntry>, Vec<&FileEntry>) = (entries.iter())
+            .filter(|entry| !is_hidden(&entry.path))
+            .partition(|entry| is_looked_at(&entry.path, classes));
+        let mut pictures: Vec<ListedPicture> = found.into_iter().map(of).collect();
         if pictures.is_empty() {
             return Err(EmbedError::NoPictures {
                 folder: folder.to_string(),
@@ -94,6 +107,7 @@ impl Inventory {
         Stream::new(SEED, ORDER).shuffle(&mut pictures);
         Ok(Inventory {
             pictures,
+            others: others.into_iter().map(|entry| entry.path.clone()).collect(),
             folder: folder.to_string(),
         })
     }

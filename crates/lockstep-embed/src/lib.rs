@@ -12,6 +12,7 @@
 
 mod error;
 mod inventory;
+mod known;
 mod maker;
 mod model;
 mod part;
@@ -21,6 +22,7 @@ mod skipped;
 
 pub use error::EmbedError;
 pub use inventory::{Inventory, ListedPicture};
+pub use known::locate;
 pub use maker::PartMaker;
 pub use model::{EncoderKind, EncoderModel};
 pub use part::{FinishedPart, PartTask, find, part_number};

@@ -29,10 +29,10 @@ impl PartMaker {
     /// # Errors
     /// When the model is no longer the recipe's, or cannot be built.
     pub fn open(recipe: &EmbedRecipe, batch: usize, memory: u64) -> Result<PartMaker, EmbedError> {
-        let model = EncoderModel::open(&recipe.model)?;
+        let model = EncoderModel::open(&recipe.model, &mut |_| {})?;
         if model.sha256 != recipe.model_sha256 {
             return Err(EmbedError::ModelChanged {
-                path: recipe.model.clone(),
+                encoder: recipe.model.clone(),
             });
         }
         let encoder = model.encoder(batch)?;

@@ -1,6 +1,8 @@
 //! The encoder's weights: which encoder they are of, and what it expects of a picture.
 
 use crate::EmbedError;
+use crate::known;
+use lockstep_base::known_encoders::EncoderRef;
 use lockstep_image::{Filter, Normalise, Transform};
 use lockstep_nn::encoder::{
     CLIP_MEAN, CLIP_STD, ClipConfig, Encoder, EncoderError, LITE_MEAN, LITE_STD, lite_image_size,
@@ -35,6 +37,8 @@ impl EncoderKind {
 /// An encoder that can be built.
 #[derive(Debug)]
 pub struct EncoderModel {
+    /// Which it is.
+    pub encoder_ref: EncoderRef,
     /// Its folder or file.
     pub path: PathBuf,
     /// Which encoder it is.
@@ -51,17 +55,33 @@ pub struct EncoderModel {
 }
 
 impl EncoderModel {
-    /// Finds out which encoder lies at `path`, and opens its weights.
+    /// Finds the encoder, and opens its weights. One that is known by name is brought if it is not here, of which
+    /// `progress` hears.
     ///
     /// # Errors
-    /// When the weights cannot be read or are of no encoder that is known.
-    pub fn open(path: &Path) -> Result<EncoderModel, EmbedError> {
+    /// When the weights cannot be had or read, or are of no kind of encoder that there is.
+    pub fn open(
+        encoder: &EncoderRef,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<EncoderModel, EmbedError> {
+        let path = &known::locate(encoder, progress)?;
         if !path.exists() {
             return Err(EmbedError::NoModel {
-                path: path.to_owned(),
+                path: path.clone(),
+                known: known::names(),
             });
         }
         let tensors = TensorFile::open(path)?;
+        if let EncoderRef::Known(known) = encoder {
+            let found = tensors.sha256();
+            if found != known.sha256 {
+                return Err(EmbedError::DamagedEncoder {
+                    path: path.clone(),
+                    wanted: known.sha256,
+                    found,
+                });
+            }
+        }
         let of_model = |reason: String| EmbedError::Model {
             path: path.to_owned(),
             reason,
@@ -106,7 +126,8 @@ impl EncoderModel {
         };
         let pixels = |side: usize| u32::try_from(side).unwrap_or(u32::MAX);
         Ok(EncoderModel {
-            path: path.to_owned(),
+            encoder_ref: encoder.clone(),
+            path: path.clone(),
             kind,
             sha256: lockstep_base::fs::hex::encode(hash.finalize()),
             image_size: [pixels(side); 2],

@@ -1,10 +1,10 @@
 //! How a picture becomes a vector.
 
 use crate::{EmbedError, EncoderModel};
+use lockstep_base::known_encoders::EncoderRef;
 use lockstep_image::{Normalise, Transform};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use std::path::PathBuf;
 
 /// Grows when the same recipe no longer gives the same vectors.
 const VERSION: u32 = 1;
@@ -12,8 +12,8 @@ const VERSION: u32 = 1;
 /// All that decides what a picture's vector is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EmbedRecipe {
-    /// The encoder's folder or file. Where it lies decides nothing.
-    pub model: PathBuf,
+    /// The encoder. Where it lies decides nothing.
+    pub model: EncoderRef,
     /// A hash of its weights and its configuration.
     pub model_sha256: String,
     /// What becomes of a picture before the encoder sees it.
@@ -46,7 +46,7 @@ impl EmbedRecipe {
             )));
         }
         Ok(EmbedRecipe {
-            model: model.path.clone(),
+            model: model.encoder_ref.clone(),
             model_sha256: model.sha256.clone(),
             transform,
             normalise: normalise.unwrap_or(model.normalise),

@@ -1,7 +1,7 @@
 //! Pictures that could not be read: listed with their reasons, and too many of them an error.
 
 use crate::EmbedError;
-use lockstep_image::tolerated;
+use lockstep_image::{has_ending, tolerated};
 use lockstep_place::Place;
 use serde::{Deserialize, Serialize};
 
@@ -21,10 +21,28 @@ pub struct SkippedPicture {
 
 /// What the system refused: another time it may not.
 pub(crate) const UNREADABLE: &str = "unreadable";
+/// What is no picture at all, as [`ImageError::kind`](lockstep_image::ImageError::kind) calls it.
+const NOT_A_PICTURE: &str = "not-an-image";
+/// What is not looked at, by its name.
+const NOT_LOOKED_AT: &str = "not-looked-at";
 /// What `data.memory` has no room for, or no decoder's limit.
 pub(crate) const TOO_LARGE: &str = "too-large";
 
 impl SkippedPicture {
+    /// A file of a folder that is not looked at.
+    pub fn not_looked_at(folder: &str, path: &str) -> Self {
+        Self {
+            path: format!("{folder}/{path}"),
+            kind: NOT_LOOKED_AT.to_owned(),
+            reason: "its name does not end as that of a picture".to_owned(),
+        }
+    }
+
+    /// Whether it is a picture that cannot be read. A file that is none, and whose name says nothing of one, is not.
+    pub fn is_bad(&self) -> bool {
+        self.kind != NOT_A_PICTURE || has_ending(&self.path)
+    }
+
     /// Whether it may be read next time although it is the same picture: where the system refused it, or,
     /// with more memory than it was tried with, where there was no room.
     pub(crate) fn is_worth_another_try(&self, more_memory: bool) -> bool {

@@ -6,18 +6,43 @@ use std::{fs, io};
 
 /// How the names of pictures end, in lower case. The last of them are of formats that are not read: such a file is said
 /// to be unreadable, by its name and with the reason, instead of being passed over.
-const ENDINGS: [&str; 12] = [
-    "jpg", "jpeg", "png", "webp", "bmp", "gif", "tif", "tiff", "heic", "heif", "avif", "jxl",
+const ENDINGS: [&str; 13] = [
+    "jpg", "jpeg", "jfif", "png", "webp", "bmp", "gif", "tif", "tiff", "heic", "heif", "avif",
+    "jxl",
 ];
 
 /// Whether a path is that of a picture: neither it nor a folder on the way is hidden, and its ending is
 /// one of a picture's.
 pub fn names_a_picture(path: &str) -> bool {
-    let ending = path
-        .rsplit_once('.')
-        .map(|(_, ending)| ending.to_ascii_lowercase());
-    let known = ending.is_some_and(|ending| ENDINGS.contains(&ending.as_str()));
-    known && !path.split('/').any(|part| part.starts_with('.'))
+    let known = ending(path).is_some_and(|ending| {
+        let ending = ending.to_ascii_lowercase();
+        ENDINGS.contains(&ending.as_str())
+    });
+    known && !is_hidden(path)
+}
+
+/// Whether a file of a folder of pictures is looked at: its name is that of a picture, or has no ending, so that only its
+/// content says what it is. Where pictures lie in folders of `classes`, a file beside these folders that has no ending is
+/// more likely a text about them.
+pub fn is_looked_at(path: &str, classes: bool) -> bool {
+    let may_be_one = !has_ending(path) && !is_hidden(path);
+    names_a_picture(path) || (may_be_one && (path.contains('/') || !classes))
+}
+
+/// Whether the name of a file has an ending. If not, only its content says what it is.
+pub fn has_ending(path: &str) -> bool {
+    ending(path).is_some()
+}
+
+/// Whether the file, or a folder on the way to it, is hidden.
+pub fn is_hidden(path: &str) -> bool {
+    path.split('/').any(|part| part.starts_with('.'))
+}
+
+/// What stands after the last dot of a file's name.
+fn ending(path: &str) -> Option<&str> {
+    let name = path.rsplit('/').next()?;
+    Some(name.rsplit_once('.')?.1)
 }
 
 /// A folder of a class that has no picture in it: one in `folder` that none of `paths`, which are below it, leads
@@ -68,9 +93,27 @@ mod tests {
             ("a/notes.txt", false),
             ("a/anim.gif", true),
             ("a/scan.TIFF", true),
+            ("a/old.jfif", true),
+            ("a.b/jpg", false),
             ("jpg", false),
         ] {
             assert_eq!(names_a_picture(path), is, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_file_without_an_ending_is_looked_at_unless_it_lies_beside_the_folders_of_classes() {
+        for (path, in_classes, without) in [
+            ("husky/0017", true, true),
+            ("a.b/0017", true, true),
+            ("README", false, true),
+            ("husky/notes.txt", false, false),
+            ("husky/.DS_Store", false, false),
+            (".cache/0017", false, false),
+            ("1.jpg", true, true),
+        ] {
+            let both = [true, false].map(|classes| is_looked_at(path, classes));
+            assert_eq!(both, [in_classes, without], "{path}");
         }
     }
 

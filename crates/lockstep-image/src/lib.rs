@@ -47,7 +47,7 @@ mod view;
 
 pub use decode::{Picture, decode, probe};
 pub use error::ImageError;
-pub use folder::{empty_class, names_a_picture, tolerated};
+pub use folder::{empty_class, has_ending, is_hidden, is_looked_at, names_a_picture, tolerated};
 pub use format::PictureFormat;
 pub use header::PictureHeader;
 pub use limits::Limits;

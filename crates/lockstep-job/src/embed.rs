@@ -2,7 +2,9 @@
 
 use crate::JobNormalise;
 use crate::Location;
-use crate::keys::{Any, keys};
+use crate::field::Field;
+use crate::keys::{Any, FromField, keys};
+use lockstep_base::known_encoders::EncoderRef;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 
@@ -14,9 +16,10 @@ const MAX_PART: usize = 10_000;
 keys! {
     /// Pictures become vectors before anything is trained on them.
     pub struct Embed {
-        /// The encoder: a folder with `config.json` and `model.safetensors` as Hugging Face has them for
-        /// CLIP, a safetensors file of such weights, or the weights of an EfficientNet-Lite.
-        model: PathBuf = need("add `model = \"...\"`, the encoder's folder or file") => Any;
+        /// The encoder: the name of a known one such as `efficientnet-lite0`, a folder with `config.json` and
+        /// `model.safetensors` as Hugging Face has them for CLIP, a safetensors file of such weights, or the
+        /// weights of an EfficientNet-Lite.
+        model: EncoderRef as PathBuf = need("add `model = \"...\"`, the encoder's name, folder or file") => Any;
         /// Pictures that a worker encodes at a time.
         batch: usize = default(16) => 1..=MAX_BATCH;
         /// The folder that the vectors go to, as Parquet files: `train`, `val` and `test` in it.
@@ -25,6 +28,13 @@ keys! {
         part: usize = default(512) => 1..=MAX_PART;
         /// Normalisation of the pixels; if left out, that of the encoder.
         normalise: Option<JobNormalise> = optional => Any;
+    }
+}
+
+impl FromField for EncoderRef {
+    fn from_field(field: &Field<'_>) -> Option<Self> {
+        let known = EncoderRef::known(field.text()?);
+        known.or_else(|| field.path().map(EncoderRef::Path))
     }
 }
 

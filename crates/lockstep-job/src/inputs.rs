@@ -1,6 +1,7 @@
 //! What a job reads: its sets by name, and the files and folders of this machine among its inputs.
 
 use crate::{Data, DataRef, Job, LearnerJob, Location, Validation};
+use lockstep_base::known_encoders::EncoderRef;
 use std::path::{Component, Path, PathBuf};
 
 /// A file or folder of this machine that a job reads.
@@ -64,8 +65,10 @@ impl Job {
             LearnerJob::Network(network) => {
                 let weights = network.model.weights.iter();
                 weights.for_each(|path| add("model.weights", path));
-                let encoder = network.embed.iter();
-                encoder.for_each(|embed| add("embed.model", &embed.model));
+                let encoder = network.embed.as_ref().map(|embed| &embed.model);
+                if let Some(EncoderRef::Path(path)) = encoder {
+                    add("embed.model", path);
+                }
             }
             LearnerJob::Script(script) => {
                 let files = script.train.files.iter();

@@ -1,6 +1,6 @@
 //! From what a model said of every sample to what it is worth.
 
-use crate::mistakes;
+use crate::mistakes::{self, PictureFiles};
 use crate::{BLOCK_ROWS, Outputs, Prediction, Predictions};
 use lockstep_data::{Dataset, TargetKind};
 use lockstep_measure::{Evaluation, LabelTally, Outcome, RegressionTally, Tally};
@@ -142,11 +142,6 @@ pub fn class_name(set: &Dataset, label: usize) -> &str {
     name.map_or("", String::as_str)
 }
 
-/// What the picture of a run on a set is called.
-pub fn title(run: &str, set: &Dataset) -> String {
-    format!("{run} on {}", set.name())
-}
-
 /// Removes the evaluation of weights that are no longer there.
 pub fn remove_evaluation(run: &RunDir) {
     for file in [run.evaluation(), run.confusion(), run.mistakes()] {
@@ -155,24 +150,40 @@ pub fn remove_evaluation(run: &RunDir) {
     }
 }
 
-/// Writes an evaluation of `set`, and its pictures if it has some, into `folder`, each whole or not at all.
-///
-/// # Errors
-/// When the folder cannot be written.
-pub fn write_evaluation(
-    folder: &Place,
-    set: &Dataset,
-    evaluation: &Evaluation,
-    title: &str,
-) -> Result<(), PlaceError> {
-    let file = folder.join(EVALUATION)?;
-    let text = serde_json::to_string(evaluation).expect("an evaluation is plain data");
-    file.write(format!("{text}\n").as_bytes())?;
-    if let Some(picture) = evaluation.svg(title) {
-        folder.join(CONFUSION)?.write(picture.as_bytes())?;
+/// What the model of a run is worth on a set, as files show it.
+#[derive(Debug, Clone, Copy)]
+pub struct EvaluationReport<'a> {
+    /// The run's name.
+    pub run: &'a str,
+    /// The set.
+    pub set: &'a Dataset,
+    /// The files that the set's vectors were made of, if they were made of pictures.
+    pub pictures: Option<PictureFiles<'a>>,
+    /// What was measured.
+    pub evaluation: &'a Evaluation,
+}
+
+impl EvaluationReport<'_> {
+    /// What it is called.
+    pub fn title(&self) -> String {
+        format!("{} on {}", self.run, self.set.name())
     }
-    if let Some(pictures) = mistakes::pictures(set, evaluation) {
-        folder.join(lockstep_runs::MISTAKES)?.write(&pictures)?;
+
+    /// Writes the numbers, and the pictures if there are some, into `folder`, each whole or not at all.
+    ///
+    /// # Errors
+    /// When the folder cannot be written.
+    pub fn write(&self, folder: &Place) -> Result<(), PlaceError> {
+        let file = folder.join(EVALUATION)?;
+        let text = serde_json::to_string(self.evaluation).expect("an evaluation is plain data");
+        file.write(format!("{text}\n").as_bytes())?;
+        if let Some(picture) = self.evaluation.svg(&self.title()) {
+            folder.join(CONFUSION)?.write(picture.as_bytes())?;
+        }
+        let pictures = mistakes::pictures(self.set, self.pictures.as_ref(), self.evaluation);
+        if let Some(pictures) = pictures {
+            folder.join(lockstep_runs::MISTAKES)?.write(&pictures)?;
+        }
+        Ok(())
     }
-    Ok(())
 }

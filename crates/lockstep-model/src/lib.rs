@@ -1,8 +1,8 @@
 //! What a trained model says of samples, and what that is worth, whatever kind of model it is.
 //!
 //! A model predicts [`Outputs`]: classes, numbers or labels. Of samples it says [`Predictions`], block by block
-//! ([`Block`]). An [`Assessor`] compares them with what is right, and [`write_evaluation`] writes what that comes to
-//! into a run's folder. A [`PredictionFile`] holds what was said of every sample.
+//! ([`Block`]). An [`Assessor`] compares them with what is right, and an [`EvaluationReport`] writes what that comes
+//! to into a run's folder. A [`PredictionFile`] holds what was said of every sample.
 
 mod assess;
 mod block;
@@ -16,11 +16,12 @@ mod prediction_file;
 mod row;
 mod test_set;
 
-pub use assess::{Assessor, MISTAKES, class_name, remove_evaluation, title, write_evaluation};
+pub use assess::{Assessor, EvaluationReport, MISTAKES, class_name, remove_evaluation};
 pub use block::{BLOCK_ROWS, Block};
 pub use decision::{Decision, DecisionMisfit};
 pub use error::WriteError;
 pub use inputs::inputs;
+pub use mistakes::PictureFiles;
 pub use outputs::Outputs;
 pub use prediction::{Prediction, Predictions, RowOutput};
 pub use prediction_file::{PredictionColumns, PredictionFile, PredictionFormat};

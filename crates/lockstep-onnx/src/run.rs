@@ -66,7 +66,7 @@ pub fn of_run(run: &RunDir, form: InputForm) -> Result<OnnxModel, OnnxError> {
 
 /// The model of a run whose job turns pictures into vectors first, and the encoder that does so, in one graph: it
 /// takes pictures of the encoder's size. `set` changes keys of the run's job, such as where the
-/// encoder lies.
+/// encoder lies. `progress` hears that a known encoder is brought.
 ///
 /// # Errors
 /// When the run's model takes no vectors of an encoder, or a part of it cannot be read or written.
@@ -74,6 +74,7 @@ pub fn of_run_with_encoder(
     run: &RunDir,
     set: &[String],
     form: InputForm,
+    progress: &mut dyn FnMut(&str),
 ) -> Result<OnnxModel, OnnxError> {
     let input = input_of(run, set)?;
     let Some(plan) = input.encoder else {
@@ -81,7 +82,7 @@ pub fn of_run_with_encoder(
             run: run.name.clone(),
         });
     };
-    let encoder = EncoderModel::open(&plan.model)?;
+    let encoder = EncoderModel::open(&plan.model, progress)?;
     let recipe = EmbedRecipe::new(&encoder, input.transform, plan.normalise)?;
     let saved = SavedModel::open(run)?;
     let mut graph = Graph::default();

@@ -241,6 +241,20 @@ pub enum PlaceError {
         /// The place.
         place: String,
     },
+    /// It is known by name only, and may not be downloaded.
+    #[error("--offline or LOCKSTEP_OFFLINE forbids to download {place}")]
+    Offline {
+        /// The place.
+        place: String,
+    },
+    /// A published package is not as it should be.
+    #[error("{place}: {why}")]
+    Package {
+        /// The place.
+        place: String,
+        /// What is wrong.
+        why: String,
+    },
     /// The store library or the system failed in a way of its own.
     #[error("cannot {doing} {place}: {cause}")]
     Other {

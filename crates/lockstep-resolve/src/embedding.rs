@@ -3,16 +3,16 @@
 use crate::places::place;
 use crate::sources::image_transform;
 use crate::{ResolveError, data_of};
+use lockstep_base::known_encoders::EncoderRef;
 use lockstep_image::{Normalise, Transform};
 use lockstep_job::{DataRef, Embed, Job, NetworkJob};
 use lockstep_place::Place;
-use std::path::PathBuf;
 
 /// How a job's pictures become vectors, and where those go.
 #[derive(Debug, Clone)]
 pub struct EmbedPlan {
-    /// The encoder's folder or file.
-    pub model: PathBuf,
+    /// The encoder.
+    pub model: EncoderRef,
     /// A hash of the encoder's weights and configuration, where it must be a certain one.
     pub model_sha256: Option<String>,
     /// Pictures that a worker encodes at a time.

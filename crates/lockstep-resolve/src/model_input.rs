@@ -3,10 +3,11 @@
 use crate::ResolveError;
 use crate::embedding::image_normalise;
 use crate::sources::image_transform;
+use lockstep_base::known_encoders::EncoderRef;
 use lockstep_image::{Normalise, Transform};
 use lockstep_job::{Job, JobError, Override};
 use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// What the network of a run takes, as far as only its job says so.
 #[derive(Debug, Clone)]
@@ -22,8 +23,8 @@ pub struct ModelInput {
 /// What makes vectors of pictures.
 #[derive(Debug, Clone)]
 pub struct InputEncoder {
-    /// The encoder's folder or file.
-    pub model: PathBuf,
+    /// The encoder.
+    pub model: EncoderRef,
     /// The scale of the pixels, if not that of the encoder.
     pub normalise: Option<Normalise>,
 }

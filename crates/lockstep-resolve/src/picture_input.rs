@@ -1,8 +1,8 @@
 //! How pictures become the samples of a network, as a trained model keeps it.
 
+use lockstep_base::known_encoders::EncoderRef;
 use lockstep_image::{Normalise, Transform};
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
 
 /// How pictures become samples. A model that is shown pictures of another kind predicts nonsense, so it keeps this.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -17,8 +17,8 @@ pub struct PictureInput {
 /// The encoder that made vectors of pictures.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EncoderInput {
-    /// Where it lay.
-    pub model: PathBuf,
+    /// Its name, or where it lay.
+    pub model: EncoderRef,
     /// A hash of its weights and its configuration.
     pub sha256: String,
     /// The scale of the pixels.

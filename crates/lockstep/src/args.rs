@@ -506,14 +506,14 @@ pub(crate) struct InitArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum DataCommand {
-    /// Bring a data set, or the library of `xgboost`, into the cache, verified by size and hash
+    /// Bring a data set, an encoder, or the library of `xgboost`, into the cache, verified by its hash
     Get {
         /// Its name, as `lockstep data list` prints it; all its splits come together
         name: String,
     },
-    /// List the data sets that are known by name
+    /// List the data sets and encoders that are known by name, with the licences and hashes of encoders
     List,
-    /// Say what a table or another set holds: its columns, their types, gaps and ranges, and the labels
+    /// Say what a set holds: the columns of a table, their types, gaps and ranges; the classes and sizes of photos; the labels
     Show(DataShowArgs),
 }
 

@@ -11,9 +11,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 /// The folders of the cache, and what is in them. Whatever else lies there is not Lockstep's to remove.
-const KINDS: [(&str, &str); 7] = [
+const KINDS: [(&str, &str); 8] = [
     ("datasets", "data set"),
     ("decoded", "decoded data"),
+    ("encoders", "encoder"),
     ("index", "index of runs"),
     ("peers", "programs to compare with"),
     ("programs", "program for other machines"),

@@ -7,7 +7,7 @@
 
 use super::Pictures;
 use crate::DataError;
-use lockstep_image::{Transformer, probe};
+use lockstep_image::{ImageError, PictureHeader, Transformer, has_ending, probe};
 use lockstep_place::{FileEntry, PlaceError};
 use std::collections::BTreeMap;
 use std::num::NonZero;
@@ -17,8 +17,18 @@ use std::thread;
 /// Finished pictures that wait for those before them, for each thread.
 const AHEAD: usize = 4;
 
-/// What became of a picture: its pixels, or why it cannot be read. The outer error is the place's.
-type Made<P> = Result<Result<P, String>, PlaceError>;
+/// What became of a picture: what its file says of it and its pixels, or why there are none. The outer error is the
+/// place's.
+type Made<P> = Result<Result<(PictureHeader, P), NoPixels>, PlaceError>;
+
+/// Why a file has no pixels.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum NoPixels {
+    /// It cannot be read, for this reason.
+    Unreadable(String),
+    /// It is no picture, and nothing in its name says that it is one.
+    NoPicture,
+}
 
 /// Takes what became of the picture of an index.
 pub(super) type Sink<'a> = &'a mut dyn FnMut(usize, Made<&[u8]>) -> Result<(), DataError>;
@@ -99,14 +109,14 @@ impl<'a> DecodeThreads<'a> {
             for index in 0..self.entries.len() {
                 let made = self.wait(|state| state.finished.remove(&index));
                 let done = match &made {
-                    Ok(Ok(pixels)) => sink(index, Ok(Ok(pixels))),
+                    Ok(Ok((header, pixels))) => sink(index, Ok(Ok((*header, pixels)))),
                     Ok(Err(reason)) => sink(index, Ok(Err(reason.clone()))),
                     Err(_) => Ok(()),
                 };
                 done?;
                 let pixels = made?;
                 let mut state = self.lock();
-                state.spare.extend(pixels.ok());
+                state.spare.extend(pixels.ok().map(|(_, pixels)| pixels));
                 state.handed = index + 1;
                 self.changed.notify_all();
             }
@@ -123,7 +133,7 @@ impl<'a> DecodeThreads<'a> {
         while let Some((index, mut pixels)) = self.take() {
             pixels.resize(self.sample, 0);
             let made = self.picture(&self.entries[index], &mut transformer, &mut pixels);
-            let made = made.map(|made| made.map(|()| pixels));
+            let made = made.map(|made| made.map(|header| (header, pixels)));
             self.lock().finished.insert(index, made);
             self.changed.notify_all();
         }
@@ -148,35 +158,42 @@ impl<'a> DecodeThreads<'a> {
         entry: &FileEntry,
         transformer: &mut Transformer,
         pixels: &mut [u8],
-    ) -> Made<()> {
+    ) -> Result<Result<PictureHeader, NoPixels>, PlaceError> {
         let file = self.pictures.folder.join(&entry.path)?;
         let mut large = None;
         if let Err(reason) = self.allow(entry.size, &mut large) {
-            return Ok(Err(reason));
+            return unreadable(reason);
         }
         let bytes = match file.read() {
             Ok(bytes) => bytes,
             // What is wrong with this one file is counted like any other reason why it cannot be read;
             // what is wrong with the whole place is not.
             Err(error @ (PlaceError::NotFound { .. } | PlaceError::Io { .. })) => {
-                return Ok(Err(error.to_string()));
+                return unreadable(error);
             }
             Err(error) => return Err(error),
         };
-        let needed = match probe(&bytes) {
-            Ok(header) => self.pictures.transform.memory(&header),
-            Err(error) => return Ok(Err(error.to_string())),
+        let header = match probe(&bytes) {
+            Ok(header) => header,
+            Err(ImageError::NotAnImage { .. }) if !has_ending(&entry.path) => {
+                return Ok(Err(NoPixels::NoPicture));
+            }
+            Err(error) => return unreadable(error),
         };
+        let needed = self.pictures.transform.memory(&header);
         let needed = needed.saturating_add(bytes.len() as u64);
         if let Err(reason) = self.allow(needed, &mut large) {
-            return Ok(Err(reason));
+            return unreadable(reason);
         }
         let applied = transformer.apply(&bytes, pixels);
         if let (Some(_), Ok(fresh)) = (&large, self.transformer()) {
             // The old one would keep its large buffers.
             *transformer = fresh;
         }
-        Ok(applied.map_err(|error| error.to_string()))
+        match applied {
+            Ok(()) => Ok(Ok(header)),
+            Err(error) => unreadable(error),
+        }
     }
 
     /// Waits until a picture may take `needed` bytes; `large` is held from then on if they are more than
@@ -214,6 +231,10 @@ impl<'a> DecodeThreads<'a> {
         // Nothing panics while it holds the lock, and every change of the state is whole.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn unreadable(reason: impl ToString) -> Result<Result<PictureHeader, NoPixels>, PlaceError> {
+    Ok(Err(NoPixels::Unreadable(reason.to_string())))
 }
 
 /// Ends the threads' work when it is dropped.

@@ -88,7 +88,7 @@ pub fn embed(
 ) -> Result<Option<EmbedRecipe>, EngineError> {
     let began = Instant::now();
     let embedding = request.embedding;
-    let (_, recipe) = recipe(embedding)?;
+    let (_, recipe) = recipe(embedding, events)?;
     let mut sets = take_stock(embedding, request.samples, &recipe, events)?;
     let missing: Vec<(usize, usize)> = sets.iter().enumerate().flat_map(missing_parts).collect();
     let all_done = missing.is_empty() || {
@@ -111,15 +111,22 @@ pub fn embed(
 }
 
 /// The encoder, and what is done with every picture.
-fn recipe(embedding: &EmbedPlan) -> Result<(EncoderModel, EmbedRecipe), EmbedError> {
-    let model = EncoderModel::open(&embedding.model)?;
+fn recipe(
+    embedding: &EmbedPlan,
+    events: &mut dyn FnMut(Event),
+) -> Result<(EncoderModel, EmbedRecipe), EmbedError> {
+    let model = EncoderModel::open(&embedding.model, &mut |message| {
+        events(Event::Preparing {
+            message: message.to_owned(),
+        });
+    })?;
     if let Some(wanted) = embedding
         .model_sha256
         .as_ref()
         .filter(|&sha256| *sha256 != model.sha256)
     {
         return Err(EmbedError::OtherEncoder {
-            path: embedding.model.clone(),
+            encoder: embedding.model.clone(),
             wanted: wanted.clone(),
             found: model.sha256,
         });
@@ -166,7 +173,7 @@ pub fn forecast(
     embedding: &EmbedPlan,
     events: &mut dyn FnMut(Event),
 ) -> Result<Forecast, EngineError> {
-    let (model, recipe) = recipe(embedding)?;
+    let (model, recipe) = recipe(embedding, events)?;
     let width = model.encoder(1)?.width();
     let sets = take_stock(embedding, SampleUse::Measure, &recipe, events)?;
     let of_set = |set: Set| {
@@ -328,7 +335,12 @@ fn conclude(
     remove_strays(&set)?;
     let finished: Vec<FinishedPart> = set.finished.into_iter().flatten().collect();
     let skipped: Vec<SkippedPicture> = finished.into_iter().flat_map(|part| part.skipped).collect();
-    write_list(&skipped, &set.store)?;
+    let folder = set.inventory.folder();
+    let others = set.inventory.others.iter();
+    let others = others.map(|path| SkippedPicture::not_looked_at(folder, path));
+    let listed: Vec<SkippedPicture> = skipped.iter().cloned().chain(others).collect();
+    write_list(&listed, &set.store)?;
+    let skipped: Vec<SkippedPicture> = skipped.into_iter().filter(SkippedPicture::is_bad).collect();
     let all = set.inventory.pictures.len();
     check_share(&skipped, all, max_bad, set.inventory.folder(), &set.store)?;
     events(Event::Embedded(Embedded {

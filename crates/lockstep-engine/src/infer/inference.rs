@@ -5,12 +5,13 @@ use crate::embed::{EmbedRequest, embed};
 use crate::tasks::CrewSettings;
 use crate::{EngineError, StopFlag};
 use lockstep_base::fs::CacheDir;
+use lockstep_base::known_encoders::EncoderRef;
 use lockstep_data::{DataError, Dataset, KeptColumn, SkippedFile, Source};
 use lockstep_events::event::Event;
 use lockstep_job::{Data, DataRef, Job, Location};
 use lockstep_launch::Launcher;
 use lockstep_learner::Learners;
-use lockstep_model::{Block, Outputs, class_name, open_test, test_source};
+use lockstep_model::{Block, Outputs, PictureFiles, class_name, open_test, test_source};
 use lockstep_place::Access;
 use lockstep_resolve::{PictureInput, ResolveError, TestSource, access};
 use lockstep_runs::RunDir;
@@ -49,6 +50,8 @@ pub struct Inference<'a> {
     pub samples: Vec<Samples>,
     /// What the model predicts.
     pub outputs: Outputs,
+    /// How pictures become its samples, if that is known.
+    pictures: Option<PictureInput>,
     access: Access,
     cache: CacheDir,
     launcher: OpenLauncher<'a>,
@@ -195,6 +198,7 @@ impl<'a> Inference<'a> {
         let job = jobs.swap_remove(0);
         Ok(Some(Self {
             outputs: outputs.clone(),
+            pictures: trained.pictures().cloned(),
             access: access(&job.storage)?,
             launcher: request.launcher,
             crew: crew(&job, workers),
@@ -204,6 +208,11 @@ impl<'a> Inference<'a> {
             cache,
             stop,
         }))
+    }
+
+    /// The files that the vectors of its sets were made of, if they are vectors of pictures.
+    pub fn picture_files(&self) -> Option<PictureFiles<'_>> {
+        PictureFiles::of(self.pictures.as_ref(), &self.access)
     }
 
     /// Hands what the model says of a set to `each`, in the order of the set. False if that was not all,
@@ -266,10 +275,12 @@ fn as_trained(test: &mut TestSource, trained: &PictureInput, run: &str) -> Resul
             pictures.transform.clone_from(&trained.transform);
         }
         (_, Some(embedding), Some(encoder)) => {
-            if !embedding.model.exists() {
+            if let EncoderRef::Path(path) = &embedding.model
+                && !path.exists()
+            {
                 return Err(InferError::NoEncoder {
                     run: run.to_owned(),
-                    path: embedding.model.clone(),
+                    path: path.clone(),
                     sha256: encoder.sha256.clone(),
                 });
             }

@@ -347,7 +347,7 @@ fn what_is_embedded_is_pictures_and_nothing_else() {
     assert_eq!(data(&job).train, DataRef::Pictures { folder });
     let embed_section = job.embed().unwrap();
     assert_eq!((embed_section.batch, embed_section.part), (16, 512));
-    assert_eq!(embed_section.model, Path::new("/jobs/clip"));
+    assert_eq!(embed_section.model.to_string(), "/jobs/clip");
     let refused = |sets: &[&str]| refusal(MINIMAL, sets);
     let known = refused(&[embed]);
     assert!(

@@ -508,7 +508,7 @@ prop_compose! {
         match embed {
             Some((batch, part)) => {
                 let store = Location::new("az://container/vectors");
-                embedding(job, Embed { model: "/clip".into(), batch, part, store, normalise })
+                embedding(job, Embed { model: "efficientnet-lite0".to_owned().into(), batch, part, store, normalise })
             }
             None => job,
         }

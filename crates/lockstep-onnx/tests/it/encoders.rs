@@ -1,5 +1,6 @@
 //! Encoders as ONNX: onnxruntime gives the vectors that lockstep's own encoder gives, from raw pixels.
 
+use lockstep_base::known_encoders::EncoderRef;
 use lockstep_embed::EncoderModel;
 use lockstep_onnx::{InputForm, of_encoder};
 use lockstep_testkit::{onnx_answers, onnx_distance, wheel};
@@ -13,7 +14,8 @@ const NEAR: f64 = 1e-5;
 
 /// How far onnxruntime's vectors of two pictures are from lockstep's.
 fn distance(path: &Path) -> f64 {
-    let model = EncoderModel::open(path).expect("an encoder");
+    let model =
+        EncoderModel::open(&EncoderRef::Path(path.to_owned()), &mut |_| {}).expect("an encoder");
     let side = model.image_size[0] as usize;
     let (pictures, area) = (2, side * side);
     // Bytes of noise over ramps, channels innermost as the encoder takes them.

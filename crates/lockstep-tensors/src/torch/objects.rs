@@ -13,6 +13,12 @@ const REBUILD: &str = "_rebuild_tensor_v2";
 const REBUILD_OLD: &str = "_rebuild_tensor";
 const PARAMETER: &str = "_rebuild_parameter";
 
+/// Under which keys training scripts keep the weights, beside what else they save.
+const WEIGHTS: [&str; 3] = ["state_dict", "model_state_dict", "model"];
+
+/// What PyTorch's `DataParallel` and `DistributedDataParallel` put before every name.
+const PARALLEL: &str = "module.";
+
 /// How deep dictionaries may lie in each other.
 const DEPTH: usize = 8;
 
@@ -83,8 +89,8 @@ pub(super) fn storages<'a>(pickle: &Pickle<'a>) -> Result<HashMap<&'a str, Stora
         .collect()
 }
 
-/// All tensors of a state dictionary, and of those inside it under `outer.inner`. `find` says which
-/// bytes of the file a storage has.
+/// All tensors of a state dictionary, and of those inside it under `outer.inner`. Of the checkpoint of a training script,
+/// those are its weights alone. `find` says which bytes of the file a storage has.
 pub(super) fn tensors(
     pickle: &Pickle<'_>,
     find: impl Fn(&Storage<'_>) -> Option<Range<usize>>,
@@ -92,7 +98,7 @@ pub(super) fn tensors(
     let mut found = Vec::new();
     let mut entries = 0;
     let mut letters = pickle.len.saturating_mul(NAMES);
-    let mut open = vec![(String::new(), pickle.root, 0)];
+    let mut open = vec![(String::new(), weights(pickle), 0)];
     while let Some((prefix, dict, depth)) = open.pop() {
         let Value::Dict(pairs) = pickle.get(dict) else {
             return Err(Fault::Unsupported(
@@ -132,7 +138,31 @@ pub(super) fn tensors(
             }
         }
     }
-    Ok(found)
+    Ok(named_alone(found))
+}
+
+/// The dictionary of the weights: the one that a training script saved under a key of its own, else all that was saved.
+fn weights(pickle: &Pickle<'_>) -> Id {
+    let Value::Dict(pairs) = pickle.get(pickle.root) else {
+        return pickle.root;
+    };
+    let under = |wanted: &&str| {
+        let is_it = |&&(key, value): &&(Id, Id)| {
+            *pickle.get(key) == Value::Text(wanted) && matches!(pickle.get(value), Value::Dict(_))
+        };
+        pairs.iter().find(is_it).map(|&(_, value)| value)
+    };
+    WEIGHTS.iter().find_map(under).unwrap_or(pickle.root)
+}
+
+/// The tensors under the names that they have without the wrapper for several processors, if all are in it.
+fn named_alone(mut tensors: Vec<(String, TensorLocation)>) -> Vec<(String, TensorLocation)> {
+    if tensors.iter().all(|(name, _)| name.starts_with(PARALLEL)) {
+        for (name, _) in &mut tensors {
+            name.drain(..PARALLEL.len());
+        }
+    }
+    tensors
 }
 
 /// Where a tensor lies whose storage has these bytes, if it lies inside of them.
@@ -232,5 +262,32 @@ fn sizes(pickle: &Pickle<'_>, id: Id) -> Result<Vec<usize>, Fault> {
         ))),
         Value::Tuple(items) => items.iter().map(|&id| size(pickle, id)).collect(),
         _ => Err(Fault::damaged("a shape is not a tuple")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_the_wrapper_for_several_processors_is_left_out_if_all_tensors_have_it() {
+        let tensor = TensorLocation {
+            part: 0,
+            element: Element::F32,
+            shape: Vec::new(),
+            strides: Vec::new(),
+            start: 0,
+        };
+        let names = |names: &[&str]| -> Vec<String> {
+            let tensors = names.iter().map(|&name| (name.to_owned(), tensor.clone()));
+            let found = named_alone(tensors.collect()).into_iter();
+            found.map(|(name, _)| name).collect()
+        };
+        assert_eq!(
+            names(&["module.fc.weight", "module.fc.bias"]),
+            ["fc.weight", "fc.bias"]
+        );
+        let some = ["module.fc.weight", "head.bias"];
+        assert_eq!(names(&some), some);
     }
 }

@@ -12,9 +12,9 @@ use crate::weights::write_model;
 use lockstep_events::control::Assignment;
 use lockstep_events::event::EpochResult;
 use lockstep_measure::Evaluation;
-use lockstep_model::{Decision, remove_evaluation, title, write_evaluation};
+use lockstep_model::{Decision, EvaluationReport, PictureFiles, remove_evaluation};
 use lockstep_nn::Layout;
-use lockstep_place::Place;
+use lockstep_place::{Access, Place};
 use lockstep_resolve::TrainingSettings;
 use lockstep_runs::{Generation, RunDir};
 use serde_json::json;
@@ -24,6 +24,8 @@ pub(super) struct Publisher<'a> {
     settings: TrainingSettings,
     sets: &'a Sets,
     run: RunDir,
+    /// How places are reached.
+    access: Access,
     /// Under which this gang writes.
     generation: Generation,
     /// Whether this rank writes.
@@ -66,6 +68,7 @@ impl<'a> Publisher<'a> {
             settings,
             sets,
             run,
+            access: part.access.clone(),
             generation,
             writes,
             history,
@@ -101,8 +104,13 @@ impl<'a> Publisher<'a> {
     pub(super) fn evaluation(&self, evaluation: &Evaluation) -> Result<(), TrainError> {
         match &self.sets.test {
             Some(set) if self.writes => {
-                let title = title(&self.run.name, set);
-                Ok(write_evaluation(self.run.place(), set, evaluation, &title)?)
+                let report = EvaluationReport {
+                    run: &self.run.name,
+                    set,
+                    pictures: PictureFiles::of(self.settings.pictures.as_ref(), &self.access),
+                    evaluation,
+                };
+                Ok(report.write(self.run.place())?)
             }
             _ => Ok(()),
         }

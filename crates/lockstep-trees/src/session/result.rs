@@ -11,7 +11,7 @@ use lockstep_base::fs::sha256;
 use lockstep_data::Dataset;
 use lockstep_events::Metrics;
 use lockstep_measure::Evaluation;
-use lockstep_model::{Assessor, Decision, Predictions, title, write_evaluation};
+use lockstep_model::{Assessor, Decision, EvaluationReport, Predictions};
 use lockstep_resolve::Threshold;
 
 /// Rows of a test set that are predicted at once.
@@ -44,12 +44,13 @@ impl Session<'_> {
             publish::write(&self.run, &card, &model)?;
             importance::write(&self.run, booster, &card.column_names, &shap)?;
             if let (Some(evaluation), Some(set)) = (&evaluation, &self.tables.test) {
-                write_evaluation(
-                    self.run.place(),
+                let report = EvaluationReport {
+                    run: &self.run.name,
                     set,
+                    pictures: None,
                     evaluation,
-                    &title(&self.run.name, set),
-                )?;
+                };
+                report.write(self.run.place())?;
             }
         }
         Ok((sha256, evaluation))

@@ -1,27 +1,15 @@
 //! XGBoost's library from its published Python package, without Python.
 //!
-//! The package is an archive whose library finds what it needs by the folders beside it, so it is unpacked as it is, into a
-//! folder of the cache that takes its name in one step.
+//! Its library finds what it needs by the folders beside it, so the package is kept as it is.
 
 use crate::xgboost::{CACHED, Xgboost, XgboostError};
-use lockstep_base::fs::{CacheDir, sha256};
+use lockstep_base::fs::CacheDir;
 use lockstep_base::offline;
-use lockstep_base::zip::{Limits, unpack};
-use lockstep_place::{Access, Place};
-use std::fs;
-use std::path::{Path, PathBuf};
+use lockstep_place::Package;
+use std::path::PathBuf;
 
 /// The folder of the cache that it lies in, and what it is asked for by.
 pub const FOLDER: &str = "xgboost";
-/// How often a request is sent again.
-const RETRIES: u32 = 2;
-
-/// A published package.
-struct Package {
-    address: &'static str,
-    sha256: &'static str,
-}
-
 /// The package for this kind of machine: XGBoost 3.4.1 for processors alone.
 fn package() -> Option<Package> {
     match (std::env::consts::OS, std::env::consts::ARCH) {
@@ -57,39 +45,9 @@ pub fn bring(cache: &CacheDir, progress: &mut dyn FnMut(&str)) -> Result<PathBuf
         "XGBoost's library is not here: downloading {} (6 MB)",
         package.address
     ));
-    let access = Access {
-        retries: RETRIES,
-        ..Access::default()
-    };
-    let bytes = Place::parse(package.address, &access)?.read()?;
-    let found = sha256(&bytes);
-    if found != package.sha256 {
-        return Err(XgboostError::Package {
-            address: package.address,
-            why: format!(
-                "its SHA-256 is {found} instead of {}: it is not what was published",
-                package.sha256
-            ),
-        });
-    }
-    let new = tempfile::tempdir_in(cache.path()).map_err(cannot_write(cache.path()))?;
-    let unpacked = new.path().join(FOLDER);
-    unpack(&bytes, &unpacked, &Limits::default()).map_err(|error| XgboostError::Package {
-        address: package.address,
-        why: error.to_string(),
-    })?;
     // Loaded before it gets its name: what is there works.
-    Xgboost::load(&unpacked.join(CACHED))?;
-    // Of several processes that bring it at once the first wins: a folder takes the place of an empty one only, so
-    // nobody loses a library that was there.
-    match fs::rename(&unpacked, &folder) {
-        Ok(()) => Ok(library),
-        Err(_) if library.is_file() => Ok(library),
-        Err(error) => Err(cannot_write(&folder)(error)),
-    }
-}
-
-fn cannot_write(path: &Path) -> impl FnOnce(std::io::Error) -> XgboostError {
-    let path = path.to_owned();
-    move |source| XgboostError::Write { path, source }
+    package.bring((cache, &folder), CACHED, |unpacked| {
+        Xgboost::load(&unpacked.join(CACHED)).map(drop)
+    })?;
+    Ok(library)
 }

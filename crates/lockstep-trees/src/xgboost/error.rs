@@ -30,28 +30,12 @@ pub enum XgboostError {
         /// Where it is published.
         address: &'static str,
     },
-    /// The published package is not as it should be.
-    #[error("{address}: {why}")]
-    Package {
-        /// Where it is published.
-        address: &'static str,
-        /// What is wrong.
-        why: String,
-    },
     /// The package cannot be had.
     #[error("XGBoost's library cannot be downloaded")]
     Download(#[from] lockstep_place::PlaceError),
     /// The cache cannot be found.
     #[error(transparent)]
     Cache(#[from] lockstep_base::fs::FsError),
-    /// The library cannot be put into the cache.
-    #[error("cannot write {path}", path = path.display())]
-    Write {
-        /// Where.
-        path: PathBuf,
-        /// What the system says.
-        source: std::io::Error,
-    },
     /// `LOCKSTEP_XGBOOST` names no file.
     #[error(
         "LOCKSTEP_XGBOOST is {path:?}, and there is no such file; it must be the path of libxgboost.so"

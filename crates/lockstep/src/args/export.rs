@@ -2,6 +2,7 @@
 
 use super::key_value;
 use clap::{Args, ValueHint};
+use lockstep_base::known_encoders::EncoderRef;
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
@@ -26,9 +27,9 @@ pub(crate) struct ExportArgs {
     /// Put the encoder of the run's job before its model, in the same file
     #[arg(long, requires = "run")]
     pub(crate) with_encoder: bool,
-    /// Write this encoder instead of a run's model: a folder or a file, as embed.model
+    /// Write this encoder instead of a run's model: a name, a folder or a file, as embed.model
     #[arg(long, value_name = "MODEL", conflicts_with = "run", value_hint = ValueHint::AnyPath)]
-    pub(crate) encoder: Option<PathBuf>,
+    pub(crate) encoder: Option<EncoderRef>,
     /// Take one tensor of float32 instead: pictures as 0 to 255, rows of a table as decoded numbers
     #[arg(long)]
     pub(crate) floats: bool,

@@ -8,7 +8,7 @@ use lockstep_data::TargetKind;
 use lockstep_engine::infer::NamedSamples;
 use lockstep_job::Location;
 use lockstep_measure::Evaluation;
-use lockstep_model::{Assessor, Predictions, title, write_evaluation};
+use lockstep_model::{Assessor, EvaluationReport, Predictions};
 use lockstep_resolve::place;
 use lockstep_runs::{CONFUSION, EVALUATION};
 use std::process::ExitCode;
@@ -67,14 +67,19 @@ pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<ExitCode> {
             model.outputs.names.join(", ")
         );
     }
-    let title = title(&model.run.name, set);
+    let report = EvaluationReport {
+        run: &model.run.name,
+        set,
+        pictures: model.picture_files(),
+        evaluation: &measured,
+    };
     if let Some(folder) = &folder {
-        write_evaluation(folder, set, &measured, &title)?;
+        report.write(folder)?;
     }
     if args.json {
         super::print(format!("{}\n", serde_json::to_string(&measured)?))?;
     } else {
-        let mut text = format!("{title}\n\n");
+        let mut text = format!("{}\n\n", report.title());
         for line in evaluation::lines(&measured) {
             text += &format!("{line}\n");
         }

