@@ -225,11 +225,19 @@ pub(crate) fn working_model(
     data: &DataFacts,
     compute: &Threads,
 ) -> Result<(Model, usize), TrainError> {
-    let (_, workspace) = smallest_model(settings, data)?;
+    let evaluation = evaluation_rows(settings, data)?;
     let lane = largest_lane(settings, data);
-    let evaluation = rows_at_once(lane, workspace.row);
     let model = model_on(compute, settings, data, lane.max(evaluation))?;
     Ok((model, evaluation))
+}
+
+/// Rows that are evaluated at a time.
+pub(crate) fn evaluation_rows(
+    settings: &TrainingSettings,
+    data: &DataFacts,
+) -> Result<usize, TrainError> {
+    let (_, workspace) = smallest_model(settings, data)?;
+    Ok(rows_at_once(largest_lane(settings, data), workspace.row))
 }
 
 /// Bytes that a model works in.
@@ -269,7 +277,7 @@ fn model_for(
 }
 
 /// The job's model for at most so many rows at a time.
-fn model_on(
+pub(crate) fn model_on(
     compute: &Threads,
     settings: &TrainingSettings,
     data: &DataFacts,

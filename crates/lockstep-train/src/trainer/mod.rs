@@ -15,10 +15,9 @@ mod steps;
 mod trace;
 
 use crate::checkpoint::{Checkpointer, Vote};
+use crate::choice;
 use crate::device::Device;
 use crate::evaluate::mean;
-use crate::host::HostDevice;
-use crate::prepare::working_model;
 use crate::sets::Sets;
 use crate::snapshot::{Snapshot, StateView};
 use crate::{LearnerPart, TrainError, weights};
@@ -30,7 +29,6 @@ use lockstep_events::event::EpochResult;
 use lockstep_gang::{CollectiveExt, Plan, SharingCollective};
 use lockstep_learner::{GenerationEnd, Reporter, Wish};
 use lockstep_measure::{Evaluation, Measure};
-use lockstep_nn::Threads;
 use lockstep_resolve::Interval;
 use publish::Publisher;
 use start_state::start_state;
@@ -47,10 +45,12 @@ pub(crate) struct Opened {
 impl Opened {
     /// Opens the data where it was found, and builds the model. What was found may be gone by now: the cache can
     /// be cleared at any time. Then it is looked for again.
-    pub(crate) fn open(part: &LearnerPart, cache: &CacheDir) -> Result<Self, TrainError> {
+    pub(crate) fn open(
+        part: &LearnerPart,
+        rank: usize,
+        cache: &CacheDir,
+    ) -> Result<Self, TrainError> {
         let settings = &part.settings;
-        let compute = Threads::with_threads(settings.threads)
-            .map_err(|error| TrainError::misfit("train.threads", error.to_string()))?;
         let sets = match Sets::reopen(settings, &part.found) {
             Err(TrainError::Data(DataError::DecodedGone { .. })) => {
                 let sets = Sets::open(settings, &part.sources, cache, &mut |_| {})?;
@@ -59,10 +59,10 @@ impl Opened {
             }
             sets => sets?,
         };
-        let (model, evaluation_rows) = working_model(settings, &sets.facts(), &compute)?;
+        let (device, evaluation_rows) = choice::open(settings, &sets.facts(), rank)?;
         Ok(Self {
             sets,
-            device: Box::new(HostDevice::new(model, compute)),
+            device,
             evaluation_rows,
         })
     }
