@@ -71,6 +71,7 @@ test-kube: cargo ## Build a control plane of Kubernetes once (Go; minutes), and 
 
 test-gpu: cargo ## Hold the GPU of this machine against the processor, bit by bit; without one, say so
 	@cargo test --package lockstep-cuda --test it -- --nocapture gpu::
+	@cargo test --package lockstep-cuda --test it -- --nocapture --ignored gpu_at_last::
 
 kernels: cargo ## Make the PTX of the GPU kernels again, with NVIDIA's compiler of PyPI; no GPU is needed
 	@cargo test --package lockstep-cuda --test peers -- --ignored --exact make_kernels --nocapture

@@ -24,6 +24,11 @@ typedef unsigned long long u64;
 DEVICE u64 thread_of_grid() { return (u64)blockIdx.x * blockDim.x + threadIdx.x; }
 DEVICE u64 threads_of_grid() { return (u64)gridDim.x * blockDim.x; }
 
+// Four numbers of 4 bytes, which are brought and written as one. They begin at a multiple of 16 bytes.
+struct __align__(16) Four {
+    u32 words[4];
+};
+
 // The columns of a panel of a dense layer's weights.
 constexpr u32 PANEL = 32;
 

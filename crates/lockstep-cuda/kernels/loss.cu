@@ -1,5 +1,5 @@
 // Losses: what each row comes to, and the gradient by its scores. A warp has a row; sums are chains in the row's order.
-#include "lockstep.cuh"
+#include "targets.cuh"
 
 constexpr u32 WARP = 32, ALL = 0xffffffffu;
 
@@ -26,8 +26,7 @@ struct CrossEntropy {
     float *scores;
     // The gradient by the scores.
     float *gradient;
-    // The class of every row.
-    u32 *classes;
+    TargetRows targets;
     // What every row comes to: its loss, and 1 if its largest score is at its class.
     double *losses;
     u32 *correct;
@@ -43,7 +42,7 @@ KERNEL(cross_entropy, 128, CrossEntropy) {
     if (row >= a.rows) return;
     const float *scores = a.scores + (u64)row * a.outputs;
     float *gradient = a.gradient + (u64)row * a.outputs;
-    const u32 label = a.classes[row];
+    const u32 label = a.targets.classes[target_place(a.targets, row)];
     const Best best = best_of(scores, a.outputs, lane);
     const double largest = (double)best.score;
     // Every thread of the warp adds up the same numbers in the same order.

@@ -171,3 +171,14 @@ KERNEL(blend, 256, Blend) {
         a.values[i] = flushed(a.values[i] * (1.0f - a.share) + sum_lanes(a.lanes, i) * a.share);
     }
 }
+
+// The sums that a worker of a gang hands to the others.
+struct AddLanes {
+    LaneSums lanes;
+    u64 begin;
+    u64 end;
+};
+
+KERNEL(add_lanes, 256, AddLanes) {
+    for (u64 i = a.begin + thread_of_grid(); i < a.end; i += threads_of_grid()) sum_lanes(a.lanes, i);
+}

@@ -50,6 +50,11 @@ impl<T> Pointer<T> {
             of: PhantomData,
         }
     }
+
+    /// To nothing.
+    pub(crate) fn null() -> Self {
+        Self::to(0)
+    }
 }
 
 impl<T> Clone for Pointer<T> {

@@ -1,67 +1,95 @@
 //! A data set in the memory of a GPU.
 
+use crate::epoch::check;
 use crate::error::CudaError;
 use crate::gpu::Gpu;
 use crate::memory::{Arena, DeviceMemory};
-use crate::network::ResidentMemory;
+use crate::rows::{RowLists, RowShape};
 use crate::streams::Stream;
+use std::sync::Arc;
 
-/// Samples that lie in a GPU's memory, to be gathered there: a row of numbers and a class for each.
+/// Samples, in this process's memory.
+#[derive(Debug, Clone, Copy)]
+pub struct Samples<'a> {
+    /// Numbers of a row of inputs.
+    pub width: usize,
+    /// Rows of inputs, one after the other.
+    pub inputs: &'a [f32],
+    /// What a network is to say of each.
+    pub targets: SampleTargets<'a>,
+    /// How much each counts; empty where all count alike.
+    pub weights: &'a [f32],
+}
+
+/// What a network is to say of samples.
+#[derive(Debug, Clone, Copy)]
+pub enum SampleTargets<'a> {
+    /// The class of each.
+    Classes(&'a [u32]),
+    /// So many numbers or labels of each, one row after the other.
+    Numbers(usize, &'a [f32]),
+}
+
+/// Samples that lie in a GPU's memory, to be gathered there. Every clone is the same memory.
+#[derive(Clone)]
 pub struct DataSet {
-    /// Held for as long as the slices are used.
-    _memory: DeviceMemory,
-    slices: ResidentMemory,
+    /// Held for as long as the lists are used.
+    _memory: Arc<DeviceMemory>,
+    lists: RowLists,
     samples: usize,
-    width: usize,
+    shape: RowShape,
     /// One more than the largest class.
     classes: usize,
 }
 
 impl DataSet {
-    /// Brings samples to a GPU: rows of `width` numbers, one after the other, and the class of each.
+    /// Brings samples to a GPU.
     ///
     /// # Errors
-    /// When there are not as many rows as classes, or the GPU has too little memory.
-    pub fn new(
-        gpu: &Gpu,
-        inputs: &[f32],
-        width: usize,
-        classes: &[u32],
-    ) -> Result<Self, CudaError> {
-        let samples = classes.len();
-        if inputs.len() != samples * width {
-            return Err(CudaError::Mismatch {
-                what: "the numbers of a data set",
-                found: inputs.len().to_string(),
-                expected: format!("{samples} rows of {width}"),
-            });
+    /// When there are not as many rows as targets, or the GPU has too little memory.
+    pub fn new(gpu: &Gpu, content: Samples<'_>) -> Result<Self, CudaError> {
+        let (samples, classes, numbers) = match content.targets {
+            SampleTargets::Classes(classes) => (classes.len(), classes, &[][..]),
+            SampleTargets::Numbers(width, numbers) => {
+                (numbers.len() / width.max(1), &[][..], numbers)
+            }
+        };
+        let shape = content.shape();
+        let inputs = content.inputs;
+        check(
+            "the inputs of a data set",
+            inputs.len(),
+            samples * shape.inputs,
+        )?;
+        check(
+            "the numbers of a data set",
+            numbers.len(),
+            samples * shape.numbers,
+        )?;
+        if shape.is_weighted {
+            check("the weights of a data set", content.weights.len(), samples)?;
         }
-        let bytes = Self::parts(Arena::new(0), samples, width).1;
-        let memory = DeviceMemory::new(&gpu.device, bytes, "the data set")?;
-        let (slices, _) = Self::parts(Arena::new(memory.address()), samples, width);
+        let memory = DeviceMemory::new(&gpu.device, Self::bytes(samples, shape), "the data set")?;
+        let lists = RowLists::new(&mut Arena::new(memory.address()), shape, samples);
         let stream = Stream::new(&gpu.device)?;
-        memory.write(&stream, slices.inputs, inputs)?;
-        memory.write(&stream, slices.classes, classes)?;
+        memory.write(&stream, lists.inputs, inputs)?;
+        memory.write(&stream, lists.classes, classes)?;
+        memory.write(&stream, lists.numbers, numbers)?;
+        memory.write(&stream, lists.weights, content.weights)?;
         Ok(Self {
-            _memory: memory,
-            slices,
+            _memory: Arc::new(memory),
+            lists,
             samples,
-            width,
+            shape,
             classes: classes.iter().max().map_or(0, |&class| class as usize + 1),
         })
     }
 
-    /// Bytes that so many samples of so many numbers take.
-    pub fn bytes(samples: usize, width: usize) -> usize {
-        Self::parts(Arena::new(0), samples, width).1
-    }
-
-    fn parts(mut arena: Arena, samples: usize, width: usize) -> (ResidentMemory, usize) {
-        let slices = ResidentMemory {
-            inputs: arena.take(samples * width),
-            classes: arena.take(samples),
-        };
-        (slices, arena.bytes())
+    /// Bytes of a GPU's memory that so many samples take.
+    pub fn bytes(samples: usize, shape: RowShape) -> usize {
+        let mut arena = Arena::new(0);
+        RowLists::new(&mut arena, shape, samples);
+        arena.bytes()
     }
 
     /// Number of samples.
@@ -69,9 +97,9 @@ impl DataSet {
         self.samples
     }
 
-    /// Numbers of a row.
-    pub fn width(&self) -> usize {
-        self.width
+    /// What is known of each.
+    pub fn shape(&self) -> RowShape {
+        self.shape
     }
 
     /// One more than the largest class.
@@ -79,7 +107,22 @@ impl DataSet {
         self.classes
     }
 
-    pub(crate) fn slices(&self) -> ResidentMemory {
-        self.slices
+    pub(crate) fn lists(&self) -> RowLists {
+        self.lists
+    }
+}
+
+impl Samples<'_> {
+    /// What there is of each.
+    pub fn shape(&self) -> RowShape {
+        RowShape {
+            inputs: self.width,
+            numbers: match self.targets {
+                SampleTargets::Classes(_) => 0,
+                SampleTargets::Numbers(width, _) => width,
+            },
+            is_weighted: !self.weights.is_empty(),
+            is_mixed: false,
+        }
     }
 }

@@ -12,26 +12,47 @@ pub struct Epoch<'a> {
     pub step: u64,
     /// Steps of the epoch that are done.
     pub in_epoch: usize,
-    /// The samples of the epoch, in its order, those of steps that are done too.
+    /// The samples of the epoch, in its order, those of steps that are done too; empty if the host prepares the batches.
     pub order: &'a [u32],
-    /// The update of every step of the epoch.
+    /// The update of every step of the epoch; of a worker in a gang it is not looked at.
     pub updates: &'a [Update],
+    /// What every row of a step counts, for every step of the epoch; empty unless rows count in some shape, and if the host
+    /// prepares the batches.
+    pub factors: &'a [f64],
     /// What each lane of the worker has come to in the steps that are done.
     pub sums: &'a [LossSum],
 }
 
 impl Epoch<'_> {
     /// Refuses parts that are not as long as the epoch, and samples that there are not.
-    pub(crate) fn check(&self, setup: &Setup, set: &DataSet) -> Result<(), CudaError> {
-        check("the samples of an epoch", self.order.len(), setup.samples)?;
-        check("the updates of an epoch", self.updates.len(), setup.steps())?;
+    pub(crate) fn check(&self, setup: &Setup, set: Option<&DataSet>) -> Result<(), CudaError> {
+        let of_set = |count: usize| if set.is_some() { count } else { 0 };
+        let factors = if setup.shape.is_some() {
+            setup.steps()
+        } else {
+            0
+        };
+        check(
+            "the samples of an epoch",
+            self.order.len(),
+            of_set(setup.samples),
+        )?;
+        check(
+            "the factors of an epoch",
+            self.factors.len(),
+            of_set(factors),
+        )?;
+        if setup.is_alone {
+            check("the updates of an epoch", self.updates.len(), setup.steps())?;
+        }
         check("the sums of lanes", self.sums.len(), setup.lanes)?;
-        let unknown = |&&sample: &&u32| sample as usize >= set.samples();
+        let known = set.map_or(0, DataSet::samples);
+        let unknown = |&&sample: &&u32| sample as usize >= known;
         if let Some(sample) = self.order.iter().find(unknown) {
             return Err(CudaError::Mismatch {
                 what: "a sample of the epoch",
                 found: sample.to_string(),
-                expected: format!("one below {}", set.samples()),
+                expected: format!("one below {known}"),
             });
         }
         Ok(())
@@ -45,6 +66,8 @@ pub struct LaneReport {
     pub epoch: LossSum,
     /// Since the report before this one, or since the epoch began.
     pub window: LossSum,
+    /// Its loss in the newest step that it had rows in.
+    pub last: f64,
     /// The number of the first step whose loss was not finite, and that loss.
     pub diverged: Option<(u64, f64)>,
 }

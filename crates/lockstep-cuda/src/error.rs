@@ -78,13 +78,13 @@ pub enum CudaError {
     /// There is not enough memory on the GPU.
     #[error(
         "{device} has too little free memory for {what}: {asked} bytes were asked for, and {free} of {total} are free. \
-         Use a smaller batch or a GPU with more memory; `nvidia-smi` shows what other programs hold"
+         Use a smaller batch, or a GPU with more memory; `nvidia-smi` shows what other programs hold"
     )]
     OutOfMemory {
         /// The GPU.
         device: String,
         /// What the memory was for.
-        what: &'static str,
+        what: String,
         /// Bytes that were asked for.
         asked: usize,
         /// Bytes that are free.
@@ -103,6 +103,19 @@ pub enum CudaError {
         meaning: String,
         /// What to do.
         advice: &'static str,
+    },
+    /// The GPU does not answer.
+    #[error(
+        "GPU {index}, {name}, has not done its work for {seconds} s and is taken for lost; the system's log may have an Xid \
+         with the reason (`dmesg | grep -i xid`), and it may need a reset (`nvidia-smi --gpu-reset`)"
+    )]
+    Lost {
+        /// Its number.
+        index: usize,
+        /// Its name.
+        name: String,
+        /// How long was waited.
+        seconds: u64,
     },
     /// A network has something in it that there is no kernel for.
     #[error("{what} cannot be computed on a GPU yet; train with `device = \"cpu\"`")]

@@ -56,6 +56,7 @@ pub static HEADERS: &[(&str, &str)] = &[
     ("lockstep.cuh", include_str!("../kernels/lockstep.cuh")),
     ("pointwise.cuh", include_str!("../kernels/pointwise.cuh")),
     ("product.cuh", include_str!("../kernels/product.cuh")),
+    ("targets.cuh", include_str!("../kernels/targets.cuh")),
 ];
 
 /// A kernel that takes arguments of this type.

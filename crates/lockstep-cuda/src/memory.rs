@@ -57,9 +57,22 @@ impl<T> DeviceSlice<T> {
         self.len
     }
 
+    /// Where it begins.
+    pub(crate) fn address(&self) -> u64 {
+        self.at
+    }
+
     /// What a kernel is given of it.
     pub(crate) fn pointer(&self) -> Pointer<T> {
         Pointer::to(self.at)
+    }
+
+    /// The same, and nothing of a slice without values.
+    pub(crate) fn pointer_if_any(&self) -> Pointer<T> {
+        match self.len {
+            0 => Pointer::null(),
+            _ => self.pointer(),
+        }
     }
 
     /// A part of it.
@@ -89,6 +102,17 @@ impl<T> DeviceSlice<T> {
 
     fn bytes(&self) -> usize {
         self.len * size_of::<T>()
+    }
+}
+
+impl DeviceSlice<f32> {
+    /// The same as words of 4 bytes.
+    pub(crate) fn words(&self) -> DeviceSlice<u32> {
+        DeviceSlice {
+            at: self.at,
+            len: self.len,
+            of: PhantomData,
+        }
     }
 }
 
@@ -151,7 +175,7 @@ impl DeviceMemory {
     pub(crate) fn new(
         device: &Arc<dyn Device>,
         bytes: usize,
-        what: &'static str,
+        what: &str,
     ) -> Result<Self, CudaError> {
         Ok(Self {
             at: device.allocate(bytes, what)?,
@@ -183,6 +207,48 @@ impl DeviceMemory {
                 .copy_in(stream.handle(), at, from.as_ptr().cast(), to.bytes())?;
         }
         stream.wait()
+    }
+
+    /// Queues that a part of it is overwritten by as many values as it has.
+    ///
+    /// # Safety
+    /// The values are there, pinned, and stay as they are until the stream has come that far.
+    ///
+    /// # Panics
+    /// When the part is not of this memory.
+    pub(crate) unsafe fn queue_write<T: Plain>(
+        &self,
+        stream: &Stream,
+        to: DeviceSlice<T>,
+        from: *const T,
+    ) -> Result<(), CudaError> {
+        self.check(to, to.len);
+        // SAFETY: the part is of this memory, which waits for the streams before it goes; the rest is promised.
+        unsafe {
+            self.device
+                .copy_in(stream.handle(), Address(to.at), from.cast(), to.bytes())
+        }
+    }
+
+    /// Queues that a part of it is read to as many values.
+    ///
+    /// # Safety
+    /// The values are there, pinned, and nobody looks at them until the stream has come that far.
+    ///
+    /// # Panics
+    /// When the part is not of this memory.
+    pub(crate) unsafe fn queue_read<T: Plain>(
+        &self,
+        stream: &Stream,
+        from: DeviceSlice<T>,
+        to: *mut T,
+    ) -> Result<(), CudaError> {
+        self.check(from, from.len);
+        // SAFETY: as in `queue_write`.
+        unsafe {
+            self.device
+                .copy_out(stream.handle(), to.cast(), Address(from.at), from.bytes())
+        }
     }
 
     /// Reads a part of it, once everything that was queued on the stream is done.
@@ -283,6 +349,33 @@ impl<T> Drop for Pinned<T> {
         let bytes = self.len * size_of::<T>();
         // SAFETY: it was not given back before, and every copy is waited for.
         unsafe { self.device.free_pinned(self.at.cast(), bytes) };
+    }
+}
+
+/// Hands out parts of pinned memory that lie there as an [`Arena`] has handed them out.
+pub(crate) struct PinnedParts<'a> {
+    rest: &'a mut [u32],
+}
+
+impl<'a> PinnedParts<'a> {
+    /// Of these words, whose first is as aligned as an arena is.
+    pub(crate) fn new(words: &'a mut [u32]) -> Self {
+        Self { rest: words }
+    }
+
+    /// As many values as the next slice of the arena has.
+    ///
+    /// # Panics
+    /// When there are not as many.
+    pub(crate) fn next<T: Plain>(&mut self, like: DeviceSlice<T>) -> &'a mut [T] {
+        let bytes = (like.bytes() as u64).next_multiple_of(ALIGNMENT);
+        let words = bytes as usize / size_of::<u32>();
+        let (part, rest) = std::mem::take(&mut self.rest).split_at_mut(words);
+        self.rest = rest;
+        let at = part.as_mut_ptr().cast::<T>();
+        assert!(at.is_aligned(), "pinned memory begins as a page does");
+        // SAFETY: the words are borrowed for as long, are at least as many bytes, are aligned, and any bits are a value.
+        unsafe { std::slice::from_raw_parts_mut(at, like.len) }
     }
 }
 

@@ -1,13 +1,16 @@
 //! What lies where in a GPU's memory, and what is launched: all of it worked out from a setup, without a GPU.
 
 use crate::error::CudaError;
+use crate::forecast::MemoryNeeded;
 use crate::launch::Launch;
 use crate::memory::DeviceSlice;
 use crate::network::{
     BatchMemory, Chain, LaneTables, LossKernel, OptimizerKernel, Pass, PassKind, PassMemory,
-    Planner, ResidentMemory, UpdateMemory,
+    Planner, UpdateMemory,
 };
-use crate::setup::{Setup, WorkerBatch};
+use crate::ring::{SLOTS, SlotLists};
+use crate::rows::RowLists;
+use crate::setup::{InputPlace, Setup, WorkerBatch};
 use lockstep_nn::DROPOUT_DOMAIN;
 
 /// Numbers that a lane's gradient is a multiple of, so that each begins as aligned as the first.
@@ -20,9 +23,14 @@ pub(crate) struct Plan {
     optimizer: OptimizerKernel,
     pub(crate) batch: BatchMemory,
     pub(crate) update: UpdateMemory,
+    /// Other values to score with.
+    pub(crate) loaded: DeviceSlice<f32>,
+    /// Batches that the host has prepared; empty if the data set is resident.
+    pub(crate) ring: DeviceSlice<u32>,
     /// Of a full batch, and of the last one.
     pub(crate) tables: [BatchTables; 2],
     bytes: [usize; 2],
+    needs: MemoryNeeded,
 }
 
 /// What the device knows of the lanes of a batch.
@@ -66,29 +74,46 @@ impl Plan {
         let mut planner = Planner::new(setup.most_rows(), addresses);
         let numbers = model.layout.len();
         let stride = numbers.next_multiple_of(GRADIENT_ALIGNMENT);
-        let widths = [model.inputs(), model.outputs()];
-        let batch = BatchMemory::new(&mut planner, widths, setup.lanes, setup.samples);
-        let planes = setup.optimizer.planes();
+        let batch = BatchMemory::new(&mut planner, setup);
+        let slot_words = match setup.inputs {
+            InputPlace::Resident => 0,
+            InputPlace::Host => SlotLists::new(0, setup.slot_shape(), setup.batch_rows()).1,
+        };
+        let ring = planner.keep(SLOTS * slot_words);
+        let [batches, _] = planner.bytes();
+        let planes = setup.planes();
         let lanes = setup.batches.iter().map(|batch| batch.lanes.len());
         let update = UpdateMemory {
             values: planner.keep(numbers),
             planes: [0, 1].map(|plane| planner.keep(if plane < planes { numbers } else { 0 })),
+            rates: planner.keep(setup.steps()),
             gradients: planner.keep(lanes.max().unwrap_or(0) * stride),
             stride,
-            rates: planner.keep(setup.steps()),
             progress: batch.progress,
         };
+        let loaded = planner.keep(numbers);
+        let [parameters, _] = planner.bytes();
+        let gradients = size_of::<f32>() * update.gradients.len();
         let [full, last] = &setup.batches;
         let tables = [full, last].map(|batch| BatchTables::new(&mut planner, batch));
         let chain = Chain::new(&model.operations, &mut planner)?;
+        let bytes = planner.bytes();
         Ok(Self {
+            loaded,
+            ring,
+            needs: MemoryNeeded {
+                batches,
+                parameters: parameters - batches - gradients,
+                gradients,
+                activations: bytes[0] + bytes[1] - parameters,
+            },
             chain,
             loss: LossKernel::new(model.loss)?,
             optimizer: OptimizerKernel::new(setup.optimizer),
             batch,
             update,
             tables,
-            bytes: planner.bytes(),
+            bytes,
         })
     }
 
@@ -97,9 +122,20 @@ impl Plan {
         self.bytes
     }
 
-    fn pass<'a>(&'a self, setup: &'a Setup, kind: PassKind, rows: usize, last: bool) -> Pass<'a> {
+    /// What the memory is for.
+    pub(crate) fn needs(&self) -> MemoryNeeded {
+        self.needs
+    }
+
+    fn pass<'a>(
+        &'a self,
+        setup: &'a Setup,
+        kind: PassKind,
+        values: DeviceSlice<f32>,
+        (rows, last): (usize, bool),
+    ) -> Pass<'a> {
         let memory = PassMemory {
-            values: self.update.values,
+            values,
             gradients: self.update.gradients,
             stride: self.update.stride,
             samples: self.batch.samples,
@@ -110,35 +146,55 @@ impl Plan {
         Pass::new(kind, rows, lanes, memory, &setup.model.layout)
     }
 
-    /// The launches of a step on a full batch, or on the last one of an epoch.
-    pub(crate) fn step(&self, setup: &Setup, set: ResidentMemory, last: bool) -> Vec<Launch> {
-        let batch = &setup.batches[usize::from(last)];
-        let rows = batch.rows();
-        let mut pass = self.pass(setup, PassKind::Train, rows, last);
+    /// The launches of a step on a full batch, or on the last one of an epoch. The rows are samples of this set, or those
+    /// that the host has prepared.
+    pub(crate) fn step(&self, setup: &Setup, set: Option<RowLists>, last: bool) -> Vec<Launch> {
+        let of_batch = &setup.batches[usize::from(last)];
+        let rows = of_batch.rows();
+        let Self { batch, chain, .. } = self;
+        let mut pass = self.pass(setup, PassKind::Train, self.update.values, (rows, last));
         // A worker may have no rows of a short batch.
-        if let Some(&result) = batch.partials.first() {
-            self.batch
-                .gather(&mut pass, set, setup.batches[0].samples, batch.first);
-            let Self {
-                chain, batch: on, ..
-            } = self;
-            chain.forward(&mut pass, on.x, on.scores);
-            self.loss.launch(&mut pass, on, batch.samples);
-            chain.backward(&mut pass, on.x, on.delta, None);
+        if rows > 0 {
+            let targets = match set {
+                Some(set) => {
+                    batch.gather(&mut pass, set.inputs, setup.model.inputs());
+                    batch.targets.arguments(set, Some(batch.samples))
+                }
+                None => {
+                    let at = self.ring.address();
+                    let (slot, _) = SlotLists::new(at, setup.slot_shape(), rows);
+                    let stride = self.ring.len() / SLOTS;
+                    batch.take(&mut pass, &slot, SLOTS, stride);
+                    batch.targets.arguments(batch.rows, None)
+                }
+            };
+            chain.forward(&mut pass, batch.rows.inputs, batch.scores);
+            (self.loss).launch(&mut pass, batch, targets, of_batch.samples);
+            chain.backward(&mut pass, batch.rows.inputs, batch.delta, None);
             let adds = self.tables[usize::from(last)].adds;
             let layout = &setup.model.layout;
-            self.update
-                .launch(&mut pass, layout, self.optimizer, (adds, result));
+            match &of_batch.partials[..] {
+                &[result] if setup.is_alone => {
+                    let update = &self.update;
+                    update.launch(&mut pass, layout, self.optimizer, (adds, result));
+                }
+                _ => self.update.sum(&mut pass, layout, adds),
+            }
         }
-        self.batch.end_step(&mut pass);
+        batch.end_step(&mut pass, setup);
         pass.into_launches()
     }
 
-    /// The launches that score so many rows.
-    pub(crate) fn scores(&self, setup: &Setup, rows: usize) -> Vec<Launch> {
-        let mut pass = self.pass(setup, PassKind::Evaluate, rows, false);
+    /// The launches that score so many rows with these values.
+    pub(crate) fn scores(
+        &self,
+        setup: &Setup,
+        values: DeviceSlice<f32>,
+        rows: usize,
+    ) -> Vec<Launch> {
+        let mut pass = self.pass(setup, PassKind::Evaluate, values, (rows, false));
         let Self { chain, batch, .. } = self;
-        chain.forward(&mut pass, batch.x, batch.scores);
+        chain.forward(&mut pass, batch.rows.inputs, batch.scores);
         pass.into_launches()
     }
 }

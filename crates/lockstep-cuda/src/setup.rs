@@ -1,7 +1,10 @@
 //! What is trained, and which part of it: all that a [`Training`](crate::Training) is made with.
 
 use crate::error::CudaError;
+use crate::forecast::MemoryNeeded;
 use crate::plan::Plan;
+use crate::ring::SlotShape;
+use crate::rows::{RowShape, TargetShape};
 use lockstep_nn::{Layout, Loss, Model, OperationChain, Optimizer};
 
 /// A network as lockstep-nn has built it.
@@ -56,7 +59,8 @@ pub struct WorkerBatch {
     pub lanes: Vec<LaneRows>,
     /// Which sums are formed of the lanes' gradients, in order, by places in `lanes`: the second is added to the first.
     pub adds: Vec<(usize, usize)>,
-    /// Which lanes, by their places, have the worker's partial sums then. A worker that trains alone has one.
+    /// Which lanes, by their places, have the worker's partial sums then. A worker that trains alone has one; one without
+    /// rows has none.
     pub partials: Vec<usize>,
 }
 
@@ -66,7 +70,7 @@ impl WorkerBatch {
         self.lanes.iter().map(|lane| lane.rows).sum()
     }
 
-    fn check(&self, lanes: usize) -> Result<(), CudaError> {
+    fn check(&self, lanes: usize, is_alone: bool) -> Result<(), CudaError> {
         let places = self.lanes.len();
         let pairs = self.adds.iter().flat_map(|&(into, from)| [into, from]);
         let is_place = |place: usize| place < places;
@@ -106,7 +110,7 @@ impl WorkerBatch {
             let expected = format!("one below {places}");
             return wrong("the place of a lane", place.to_string(), expected);
         }
-        if places > 0 && self.partials.len() != 1 {
+        if is_alone && places > 0 && self.partials.len() != 1 {
             let found = self.partials.len().to_string();
             return wrong(
                 "partial sums of a worker that trains alone",
@@ -116,6 +120,15 @@ impl WorkerBatch {
         }
         Ok(())
     }
+}
+
+/// Where the rows of batches come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InputPlace {
+    /// Samples of a data set that lies in the GPU's memory.
+    Resident,
+    /// The host prepares each batch.
+    Host,
 }
 
 /// What a training is made with.
@@ -135,6 +148,13 @@ pub struct Setup {
     pub samples: usize,
     /// The most rows that are scored at a time.
     pub scored_rows: usize,
+    /// Where the rows of batches come from.
+    pub inputs: InputPlace,
+    /// How rows count; none where all count as they are.
+    pub shape: Option<TargetShape>,
+    /// Whether the worker trains alone. Then the device updates the parameters, and has the optimizer's vectors. Of a
+    /// worker in a gang, a step ends with its partial sums, and whoever has those of all brings new values.
+    pub is_alone: bool,
 }
 
 impl Setup {
@@ -143,24 +163,68 @@ impl Setup {
         self.samples.div_ceil(self.batches[0].samples.max(1))
     }
 
-    /// Rows that memory is planned for.
-    pub(crate) fn most_rows(&self) -> usize {
-        let rows = self.batches.iter().map(WorkerBatch::rows);
-        rows.max().unwrap_or(0).max(self.scored_rows)
+    /// Which batch a step of an epoch has: the full one, 0, or the last one.
+    pub(crate) fn which_batch(&self, in_epoch: usize) -> usize {
+        usize::from(in_epoch + 1 == self.steps())
     }
 
-    /// Bytes of a GPU's memory that training needs, beside the data set. No GPU is needed to say so.
+    /// What there is of each row.
+    pub fn row_shape(&self) -> RowShape {
+        let model = &self.model;
+        RowShape::of(
+            [model.inputs(), model.outputs()],
+            model.loss,
+            self.shape.as_ref(),
+        )
+    }
+
+    /// What there is of a batch that the host prepares.
+    pub(crate) fn slot_shape(&self) -> SlotShape {
+        SlotShape {
+            row: self.row_shape(),
+            has_factor: self.shape.is_some(),
+        }
+    }
+
+    /// Rows of the worker's largest batch.
+    pub(crate) fn batch_rows(&self) -> usize {
+        let rows = self.batches.iter().map(WorkerBatch::rows);
+        rows.max().unwrap_or(0)
+    }
+
+    /// Rows that memory is planned for.
+    pub(crate) fn most_rows(&self) -> usize {
+        self.batch_rows().max(self.scored_rows)
+    }
+
+    /// The optimizer's vectors that the device has.
+    pub(crate) fn planes(&self) -> usize {
+        match self.is_alone {
+            true => self.optimizer.planes(),
+            false => 0,
+        }
+    }
+
+    /// What training needs of a GPU's memory, beside the data set. No GPU is needed to say so.
     ///
     /// # Errors
     /// When there is no kernel for something in the network, or the parts do not fit.
-    pub fn memory_needed(&self) -> Result<usize, CudaError> {
-        Ok(Plan::new(self, [0; 2])?.bytes().iter().sum())
+    pub fn memory_needed(&self) -> Result<MemoryNeeded, CudaError> {
+        Ok(Plan::new(self, [0; 2])?.needs())
     }
 
     pub(crate) fn check(&self) -> Result<(), CudaError> {
         let [full, last] = &self.batches;
         for batch in [full, last] {
-            batch.check(self.lanes)?;
+            batch.check(self.lanes, self.is_alone)?;
+        }
+        let is_mixed = self.shape.as_ref().is_some_and(|shape| shape.is_mixed);
+        if is_mixed && self.inputs == InputPlace::Resident {
+            return Err(CudaError::Mismatch {
+                what: "mixed samples",
+                found: "a resident data set".to_owned(),
+                expected: "batches that the host prepares".to_owned(),
+            });
         }
         let of_last = match self.samples % full.samples.max(1) {
             0 => full.samples,

@@ -28,6 +28,11 @@ impl Stream {
         self.device.wait_for_stream(self.handle)
     }
 
+    /// Lets what is queued from now on wait for a mark in another stream.
+    pub(crate) fn wait_for(&self, event: &Event) -> Result<(), CudaError> {
+        self.device.wait_on_stream(self.handle, event.handle)
+    }
+
     /// Queues some kernels.
     ///
     /// # Safety

@@ -7,14 +7,18 @@
 use crate::data_set::DataSet;
 use crate::epoch::{Epoch, LaneReport, check};
 use crate::error::CudaError;
+use crate::gang::GangMemory;
 use crate::gpu::Gpu;
 use crate::launch::LoadedLaunch;
 use crate::memory::{DeviceMemory, DeviceSlice, Pinned};
 use crate::network::{LaneSum, Progress, RowSum, StepRate};
 use crate::plan::Plan;
-use crate::setup::Setup;
+use crate::ring::{BatchSlot, Ring, SLOTS};
+use crate::rows::RowShape;
+use crate::setup::{InputPlace, Setup};
 use crate::streams::{Event, Graph, Stream};
 use lockstep_nn::LossSum;
+use std::ops::Range;
 
 /// Steps between two marks in the stream.
 const STEPS_A_MARK: usize = 32;
@@ -22,44 +26,69 @@ const STEPS_A_MARK: usize = 32;
 /// Marks that steps may be ahead of the device: so many times [`STEPS_A_MARK`] steps are under way at most.
 const MARKS: usize = 2;
 
-/// A network that is trained on a GPU by a worker that has no others beside it.
+/// What training begins with.
+#[derive(Debug, Clone, Copy)]
+pub struct Beginning<'a> {
+    /// The state vector.
+    pub values: &'a [f32],
+    /// The optimizer's vectors, or what there is of each of them from the front on; the rest begins with zeros.
+    pub planes: &'a [&'a [f32]],
+}
+
+/// A network that is trained on a GPU by one worker.
 pub struct Training {
     // Dropped first: it waits for what is queued on it.
     stream: Stream,
     graphs: [Graph; 2],
     marks: [Event; MARKS],
+    /// Batches that the host prepares, if the data set is not resident.
+    ring: Option<Ring>,
+    /// What is exchanged in a gang.
+    gang: Option<GangMemory>,
     memory: DeviceMemory,
-    set: DataSet,
+    set: Option<DataSet>,
     answers: Pinned<f32>,
-    /// What scores so many rows, as it was wanted last.
-    scoring: Option<(usize, Vec<LoadedLaunch>)>,
+    scoring: Scoring,
     plan: Plan,
     setup: Setup,
     gpu: Gpu,
+    /// The run's number of the step that is queued next.
+    step: u64,
     /// Steps that were queued: of the epoch, and since this was made.
     in_epoch: usize,
     queued: usize,
 }
 
+/// What scores, and with which values.
+#[derive(Default)]
+struct Scoring {
+    /// Whether other values than those that are trained were loaded.
+    is_loaded: bool,
+    /// What scores so many rows with these values, as it was wanted last.
+    planned: Option<(usize, bool, Vec<LoadedLaunch>)>,
+}
+
 impl Training {
-    /// Plans all memory, brings the state vector to the GPU, with the optimizer's vectors as zeros, and records the steps.
+    /// Plans all memory, brings the state to the GPU, and records the steps. The data set is there if the setup says that
+    /// it is resident.
     ///
     /// # Errors
     /// When there is no kernel for something in the network, the parts do not fit each other, or the GPU has too little
     /// memory.
-    pub fn new(gpu: &Gpu, setup: Setup, set: DataSet, values: &[f32]) -> Result<Self, CudaError> {
-        check("the inputs of a sample", set.width(), setup.model.inputs())?;
-        check("the state vector", values.len(), setup.model.layout.len())?;
-        if set.classes() > setup.model.outputs() {
-            return Err(CudaError::Mismatch {
-                what: "the classes of the data set",
-                found: set.classes().to_string(),
-                expected: format!("at most the {} that the network has", setup.model.outputs()),
-            });
-        }
+    pub fn new(
+        gpu: &Gpu,
+        setup: Setup,
+        set: Option<DataSet>,
+        beginning: Beginning<'_>,
+    ) -> Result<Self, CudaError> {
+        let layout = &setup.model.layout;
+        check_set(&setup, set.as_ref())?;
+        check("the state vector", beginning.values.len(), layout.len())?;
         let device = &gpu.device;
-        let [kept, scratch] = Plan::new(&setup, [0; 2])?.bytes();
-        let memory = DeviceMemory::new(device, kept + scratch, "training")?;
+        let forecast = Plan::new(&setup, [0; 2])?;
+        let [kept, scratch] = forecast.bytes();
+        let what = format!("training ({})", forecast.needs());
+        let memory = DeviceMemory::new(device, kept + scratch, &what)?;
         let at = memory.address();
         let plan = Plan::new(&setup, [at, at + kept as u64])?;
         let stream = Stream::new(device)?;
@@ -68,21 +97,46 @@ impl Training {
                 memory.write(&stream, slice, &numbers)?;
             }
         }
-        memory.write(&stream, plan.update.values, values)?;
-        for plane in plan.update.planes {
-            memory.clear(&stream, plane)?;
+        if let Some(shape) = &setup.shape {
+            let weights = plan.batch.targets.class_weights;
+            memory.write(&stream, weights, &shape.class_weights)?;
         }
+        memory.write(&stream, plan.update.values, beginning.values)?;
+        for (i, plane) in plan.update.planes.into_iter().enumerate() {
+            memory.clear(&stream, plane)?;
+            if let Some(&known) = beginning.planes.get(i).filter(|_| plane.len() > 0) {
+                let known = &known[..known.len().min(plane.len())];
+                memory.write(&stream, plane.first(known.len()), known)?;
+            }
+        }
+        let lists = set.as_ref().map(DataSet::lists);
         let record = |last| {
-            let launches = plan.step(&setup, set.slices(), last);
+            let launches = plan.step(&setup, lists, last);
             Graph::new(device, &stream, &load(gpu, launches)?)
         };
         let graphs = [record(false)?, record(true)?];
         let scores = setup.scored_rows * setup.model.outputs();
+        let partials = setup.batches.iter().map(|batch| batch.partials.len());
+        let most = partials.max().unwrap_or(0);
         Ok(Self {
             graphs,
             marks: [Event::new(device)?, Event::new(device)?],
+            ring: match setup.inputs {
+                InputPlace::Resident => None,
+                InputPlace::Host => Some(Ring::new(device, plan.ring, setup.slot_shape())?),
+            },
+            gang: match setup.is_alone {
+                true => None,
+                false => Some(GangMemory::new(
+                    device,
+                    most,
+                    layout.len(),
+                    layout.trained(),
+                )?),
+            },
             answers: Pinned::zeros(device, scores)?,
-            scoring: None,
+            scoring: Scoring::default(),
+            step: 0,
             in_epoch: setup.steps(),
             queued: 0,
             gpu: gpu.clone(),
@@ -99,8 +153,7 @@ impl Training {
     /// # Errors
     /// When its parts are not as long as the epoch, it names samples that there are not, or steps before have failed.
     pub fn begin_epoch(&mut self, epoch: Epoch<'_>) -> Result<(), CudaError> {
-        epoch.check(&self.setup, &self.set)?;
-        let rates: Vec<StepRate> = epoch.updates.iter().map(StepRate::of).collect();
+        epoch.check(&self.setup, self.set.as_ref())?;
         let sums: Vec<LaneSum> = epoch
             .sums
             .iter()
@@ -114,20 +167,66 @@ impl Training {
             memory,
             stream,
             plan,
+            setup,
             ..
         } = self;
-        memory.write(stream, plan.batch.order, epoch.order)?;
-        memory.write(stream, plan.update.rates, &rates)?;
         memory.write(stream, plan.batch.sums, &sums)?;
         memory.write(stream, plan.batch.progress, &[progress])?;
+        if setup.is_alone {
+            let rates: Vec<StepRate> = epoch.updates.iter().map(StepRate::of).collect();
+            memory.write(stream, plan.update.rates, &rates)?;
+        }
+        match &mut self.ring {
+            Some(ring) => ring.begin(epoch.step)?,
+            None => {
+                let batch = &plan.batch;
+                memory.write(stream, batch.order, epoch.order)?;
+                memory.write(stream, batch.targets.factors, epoch.factors)?;
+                if epoch.in_epoch < setup.steps() {
+                    let of_step = &setup.batches[setup.which_batch(epoch.in_epoch)];
+                    let first = epoch.in_epoch * setup.batches[0].samples + of_step.first;
+                    let samples = &epoch.order[first..first + of_step.rows()];
+                    memory.write(stream, batch.samples.first(samples.len()), samples)?;
+                }
+            }
+        }
+        self.step = epoch.step;
         self.in_epoch = epoch.in_epoch;
         Ok(())
     }
 
-    /// Queues the next step of the epoch, and returns before it is done, unless many are under way.
+    /// Room for the next batch that the host prepares: that of the next step, or of one of those after it. Waits only
+    /// if the device is so far behind that all slots are in use.
     ///
     /// # Errors
-    /// When the epoch is over, or a step before has failed.
+    /// When the data set is resident, all batches of the epoch were sent, as many as there are slots wait for their
+    /// steps to be queued, or a step before has failed.
+    pub fn slot(&mut self) -> Result<BatchSlot<'_>, CudaError> {
+        let Some(ring) = &mut self.ring else {
+            return Err(CudaError::Mismatch {
+                what: "a batch of the host's",
+                found: "a resident data set".to_owned(),
+                expected: "a setup whose batches the host prepares".to_owned(),
+            });
+        };
+        let ahead = ring.ahead(self.step);
+        let (in_epoch, steps) = (self.in_epoch + ahead as usize, self.setup.steps());
+        if ahead >= SLOTS as u64 || in_epoch >= steps {
+            return Err(CudaError::Mismatch {
+                what: "a batch of the host's",
+                found: format!("{ahead} that wait for their steps, of {steps} of the epoch"),
+                expected: format!("less than {SLOTS}, and one for each step"),
+            });
+        }
+        let rows = self.setup.batches[self.setup.which_batch(in_epoch)].rows();
+        ring.slot(&self.memory, rows)
+    }
+
+    /// Queues the next step of the epoch, and returns before it is done, unless many are under way. In a gang, copies of
+    /// the partial sums are queued with it; those of the step before must not be needed any more.
+    ///
+    /// # Errors
+    /// When the epoch is over, the host has not sent the batch, or a step before has failed.
     pub fn queue_step(&mut self) -> Result<(), CudaError> {
         let steps = self.setup.steps();
         if self.in_epoch >= steps {
@@ -137,18 +236,94 @@ impl Training {
                 expected: format!("at most {steps}"),
             });
         }
+        let Self {
+            memory,
+            stream,
+            plan,
+            setup,
+            ring,
+            gang,
+            step,
+            ..
+        } = self;
+        if ring.as_ref().is_some_and(|ring| ring.ahead(*step) == 0) {
+            return Err(CudaError::Mismatch {
+                what: "a step whose batch the host prepares",
+                found: "no batch".to_owned(),
+                expected: "one that was sent".to_owned(),
+            });
+        }
         if self.queued.is_multiple_of(STEPS_A_MARK) {
             let mark = &self.marks[self.queued / STEPS_A_MARK % MARKS];
             mark.wait()?;
-            mark.record(&self.stream)?;
+            mark.record(stream)?;
         }
-        let is_last = self.in_epoch + 1 == steps;
-        let graph = &self.graphs[usize::from(is_last)];
+        let which = setup.which_batch(self.in_epoch);
+        if let Some(ring) = ring {
+            ring.arrive(*step, stream)?;
+        }
         // SAFETY: the memory that it uses is dropped after the stream, which waits for it.
-        unsafe { self.stream.launch_graph(graph)? };
+        unsafe { stream.launch_graph(&self.graphs[which])? };
+        if let Some(ring) = ring {
+            ring.leave(*step, stream)?;
+        }
+        if let Some(gang) = gang {
+            let partials = setup.batches[which].partials.iter();
+            let sums = partials.map(|&lane| plan.update.gradient(lane));
+            gang.queue_partials(memory, stream, sums)?;
+        }
+        *step += 1;
         self.in_epoch += 1;
         self.queued += 1;
         Ok(())
+    }
+
+    /// A partial sum of the gradients of the newest step, as long as the state vector, once it is there: that of the lane
+    /// which is the `number`-th of [`WorkerBatch::partials`](crate::WorkerBatch::partials). What never learns is not in it.
+    ///
+    /// # Errors
+    /// When the worker trains alone, its batches have no such sum, or a step has failed.
+    pub fn partial(&mut self, number: usize) -> Result<&[f32], CudaError> {
+        let most = self.setup.batches.iter().map(|batch| batch.partials.len());
+        let most = most.max().unwrap_or(0);
+        match &self.gang {
+            Some(gang) if number < most => gang.partial(number),
+            found => Err(CudaError::Mismatch {
+                what: "a partial sum",
+                found: number.to_string(),
+                expected: match found {
+                    Some(_) => format!("one below {most}"),
+                    None => "none of a worker that trains alone".to_owned(),
+                },
+            }),
+        }
+    }
+
+    /// Room for the whole state vector, of which [`Training::queue_values`] brings parts to the device. It is written to
+    /// by nobody else, and waited for until what was queued of it has gone.
+    ///
+    /// # Errors
+    /// When the worker trains alone, or a step has failed.
+    pub fn new_values(&mut self) -> Result<&mut [f32], CudaError> {
+        let gang = self.gang.as_mut().ok_or_else(no_gang)?;
+        gang.values()
+    }
+
+    /// Queues that a part of [`Training::new_values`] becomes that of the state vector, before the next step that is queued.
+    ///
+    /// # Errors
+    /// When the worker trains alone, the vector has no such part, or a step has failed.
+    pub fn queue_values(&mut self, range: Range<usize>) -> Result<(), CudaError> {
+        let values = self.plan.update.values;
+        if range.start > range.end || range.end > values.len() {
+            return Err(CudaError::Mismatch {
+                what: "a part of the state vector",
+                found: format!("{range:?}"),
+                expected: format!("a part of {}", values.len()),
+            });
+        }
+        let gang = self.gang.as_mut().ok_or_else(no_gang)?;
+        gang.queue_values(&self.memory, &self.stream, (values, range))
     }
 
     /// What each lane has come to, when all steps that were queued are done. The next window begins.
@@ -172,7 +347,19 @@ impl Training {
         Ok(reports)
     }
 
-    /// The network's scores of some rows, with the present parameters: row after row.
+    /// Scores with other values than those that are trained, or with those again. It costs a copy to the device.
+    ///
+    /// # Errors
+    /// When they are not as many as the state vector has, or a step has failed.
+    pub fn load(&mut self, values: Option<&[f32]>) -> Result<(), CudaError> {
+        if let Some(values) = values {
+            self.write("other values", self.plan.loaded, values)?;
+        }
+        self.scoring.is_loaded = values.is_some();
+        Ok(())
+    }
+
+    /// The network's scores of some rows, with the present values or those of [`Training::load`]: row after row.
     ///
     /// # Errors
     /// When these are not whole rows, or more than were planned; or when a step has failed.
@@ -193,19 +380,29 @@ impl Training {
         if rows == 0 {
             return Ok(&[]);
         }
-        let launches = match self.scoring.take() {
-            Some((planned, launches)) if planned == rows => launches,
-            _ => load(&self.gpu, self.plan.scores(&self.setup, rows))?,
-        };
         let Self {
             memory,
             stream,
             plan,
             answers,
+            setup,
+            scoring,
             ..
         } = self;
-        let scores = rows * self.setup.model.outputs();
-        memory.write(stream, plan.batch.x.first(inputs.len()), inputs)?;
+        let launches = match scoring.planned.take() {
+            Some((planned, loaded, launches)) if (planned, loaded) == (rows, scoring.is_loaded) => {
+                launches
+            }
+            _ => {
+                let values = match scoring.is_loaded {
+                    true => plan.loaded,
+                    false => plan.update.values,
+                };
+                load(&self.gpu, plan.scores(setup, values, rows))?
+            }
+        };
+        let scores = rows * setup.model.outputs();
+        memory.write(stream, plan.batch.rows.inputs.first(inputs.len()), inputs)?;
         // SAFETY: the memory is dropped after the stream, which waits for what is queued.
         unsafe { stream.launch(&launches)? };
         memory.read(
@@ -213,7 +410,7 @@ impl Training {
             plan.batch.scores.first(scores),
             &mut answers[..scores],
         )?;
-        self.scoring = Some((rows, launches));
+        scoring.planned = Some((rows, scoring.is_loaded, launches));
         Ok(&self.answers[..scores])
     }
 
@@ -281,6 +478,49 @@ impl Training {
     ) -> Result<(), CudaError> {
         check(what, from.len(), to.len())?;
         self.memory.write(&self.stream, to, from)
+    }
+}
+
+/// Checks that the data set is one for the setup, and is there if it is to be resident.
+fn check_set(setup: &Setup, set: Option<&DataSet>) -> Result<(), CudaError> {
+    let wrong = |what, found: String, expected: String| {
+        Err(CudaError::Mismatch {
+            what,
+            found,
+            expected,
+        })
+    };
+    let Some(set) = set else {
+        return match setup.inputs {
+            InputPlace::Host => Ok(()),
+            InputPlace::Resident => wrong("the data set", "none".to_owned(), "one".to_owned()),
+        };
+    };
+    if setup.inputs == InputPlace::Host {
+        let expected = "none, since the host prepares the batches";
+        return wrong("the data set", "one".to_owned(), expected.to_owned());
+    }
+    let (found, expected) = (set.shape(), setup.row_shape());
+    if found != expected {
+        let words = |shape: RowShape| format!("{shape:?}");
+        return wrong("the samples of the data set", words(found), words(expected));
+    }
+    let outputs = setup.model.outputs();
+    if set.classes() > outputs {
+        return wrong(
+            "the classes of the data set",
+            set.classes().to_string(),
+            format!("at most the {outputs} that the network has"),
+        );
+    }
+    Ok(())
+}
+
+fn no_gang() -> CudaError {
+    CudaError::Mismatch {
+        what: "values of a gang",
+        found: "a worker that trains alone".to_owned(),
+        expected: "one in a gang".to_owned(),
     }
 }
 

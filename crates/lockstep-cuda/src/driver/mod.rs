@@ -111,7 +111,7 @@ pub trait Device: Send + Sync {
     ///
     /// # Errors
     /// When there is not enough.
-    fn allocate(&self, bytes: usize, what: &'static str) -> Result<Address, CudaError>;
+    fn allocate(&self, bytes: usize, what: &str) -> Result<Address, CudaError>;
 
     /// Gives memory back.
     ///

@@ -2,6 +2,7 @@
 
 use super::pass::Pass;
 use super::step::BatchMemory;
+use super::targets::TargetRows;
 use crate::arguments::{Pointer, arguments};
 use crate::error::CudaError;
 use crate::kernels::{Kernel, LOSS};
@@ -12,7 +13,7 @@ arguments! {
     struct CrossEntropy {
         scores: Pointer<f32>,
         gradient: Pointer<f32>,
-        classes: Pointer<u32>,
+        targets: TargetRows,
         losses: Pointer<f64>,
         correct: Pointer<u32>,
         rows: u32,
@@ -53,14 +54,20 @@ impl LossKernel {
 
     /// Appends what computes the loss of every row and the gradient by its scores, in a batch of so many samples over all
     /// workers.
-    pub(crate) fn launch(self, pass: &mut Pass<'_>, batch: &BatchMemory, samples: usize) {
+    pub(crate) fn launch(
+        self,
+        pass: &mut Pass<'_>,
+        batch: &BatchMemory,
+        targets: TargetRows,
+        samples: usize,
+    ) {
         let Self::CrossEntropy = self;
         let rows = pass.rows;
         let outputs = batch.scores.len() / batch.losses.len().max(1);
         let arguments = CrossEntropy {
             scores: batch.scores.pointer(),
             gradient: batch.delta.pointer(),
-            classes: batch.classes.pointer(),
+            targets,
             losses: batch.losses.pointer(),
             correct: batch.correct.pointer(),
             rows: rows as u32,

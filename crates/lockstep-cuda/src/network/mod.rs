@@ -17,11 +17,12 @@ mod planner;
 mod pointwise;
 mod product;
 mod step;
+mod targets;
 mod update;
 
 pub(crate) use chain::Chain;
 pub(crate) use loss::LossKernel;
 pub(crate) use pass::{Pass, PassKind, PassMemory};
 pub(crate) use planner::Planner;
-pub(crate) use step::{BatchMemory, LaneSum, LaneTables, Progress, ResidentMemory, RowSum};
+pub(crate) use step::{BatchMemory, LaneSum, LaneTables, Progress, RowSum};
 pub(crate) use update::{OptimizerKernel, StepRate, UpdateMemory};

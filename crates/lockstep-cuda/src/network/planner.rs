@@ -6,7 +6,7 @@ use crate::memory::{Arena, DeviceSlice, Plain};
 pub(crate) struct Planner {
     /// The most rows that a pass may have.
     pub(crate) rows: usize,
-    kept: Arena,
+    pub(crate) kept: Arena,
     scratch: Arena,
 }
 

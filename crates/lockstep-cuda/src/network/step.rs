@@ -1,13 +1,17 @@
-//! How a step begins and ends: the rows of the batch are gathered from a data set that is in the device's memory, and what
-//! the lanes came to is added up.
+//! How a step begins and ends: the rows of the batch are brought to where the network reads them, and what the lanes came
+//! to is added up.
 
 use super::pass::Pass;
 use super::planner::Planner;
+use super::targets::TargetMemory;
 use crate::arguments::{Pointer, arguments};
 use crate::epoch::LaneReport;
 use crate::kernels::{BATCH, Kernel};
 use crate::launch::Launch;
 use crate::memory::{DeviceSlice, Plain};
+use crate::ring::SlotLists;
+use crate::rows::RowLists;
+use crate::setup::{InputPlace, Setup};
 use lockstep_nn::LossSum;
 
 arguments! {
@@ -28,21 +32,42 @@ arguments! {
     pub(crate) struct LaneSum {
         epoch: RowSum,
         window: RowSum,
+        last: f64,
         diverged_step: u64,
         diverged_loss: f64,
     }
 
     struct Gather {
         inputs: Pointer<f32>,
-        classes: Pointer<u32>,
-        order: Pointer<u32>,
-        progress: Pointer<Progress>,
+        samples: Pointer<u32>,
         x: Pointer<f32>,
-        row_classes: Pointer<u32>,
-        row_samples: Pointer<u32>,
-        batch: u32,
-        first: u32,
         width: u32,
+    }
+
+    /// A part of a batch that the host has prepared.
+    struct TakenPart {
+        to: Pointer<u32>,
+        from: Pointer<u32>,
+        words: u64,
+    }
+
+    struct Take {
+        parts: [TakenPart; 7],
+        factor: Pointer<f64>,
+        factors: Pointer<f64>,
+        progress: Pointer<Progress>,
+        stride: u64,
+        slots: u32,
+    }
+
+    /// Which samples this worker's rows will be in the next step.
+    struct NextSamples {
+        order: Pointer<u32>,
+        samples: Pointer<u32>,
+        steps: u32,
+        batch: u32,
+        first: [u32; 2],
+        rows: [u32; 2],
     }
 
     struct EndStep {
@@ -53,6 +78,7 @@ arguments! {
         sums: Pointer<LaneSum>,
         progress: Pointer<Progress>,
         lanes: u32,
+        next: NextSamples,
     }
 }
 
@@ -80,6 +106,7 @@ impl LaneSum {
         Self {
             epoch: RowSum::of(epoch),
             window: RowSum::of(LossSum::default()),
+            last: 0.0,
             diverged_step: NEVER,
             diverged_loss: 0.0,
         }
@@ -91,6 +118,7 @@ impl LaneSum {
         LaneReport {
             epoch: self.epoch.sum(),
             window: self.window.sum(),
+            last: self.last,
             diverged: (self.diverged_step != NEVER).then_some(diverged),
         }
     }
@@ -102,32 +130,24 @@ unsafe impl Plain for Progress {}
 unsafe impl Plain for LaneSum {}
 
 const GATHER: Kernel<Gather> = Kernel::new(&BATCH, "gather", 256);
-const END_STEP: Kernel<EndStep> = Kernel::new(&BATCH, "end_step", 128);
+const TAKE: Kernel<Take> = Kernel::new(&BATCH, "take", 256);
+const END_STEP: Kernel<EndStep> = Kernel::new(&BATCH, "end_step", 256);
 
 /// The step in which a lane diverged that has not.
 const NEVER: u64 = u64::MAX;
 
-/// A data set in the device's memory.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct ResidentMemory {
-    /// A row for each sample.
-    pub(crate) inputs: DeviceSlice<f32>,
-    /// A class for each sample.
-    pub(crate) classes: DeviceSlice<u32>,
-}
-
 /// What is known of the rows of a batch.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BatchMemory {
-    /// The samples of an epoch, in its order.
+    /// The samples of an epoch, in its order; empty if the host prepares the batches.
     pub(crate) order: DeviceSlice<u32>,
     /// How far training is.
     pub(crate) progress: DeviceSlice<Progress>,
-    /// The inputs.
-    pub(crate) x: DeviceSlice<f32>,
-    /// Which sample each row is, and its class.
+    /// The inputs, and if the host prepares them, the targets.
+    pub(crate) rows: RowLists,
+    /// Which sample each row is.
     pub(crate) samples: DeviceSlice<u32>,
-    pub(crate) classes: DeviceSlice<u32>,
+    pub(crate) targets: TargetMemory,
     /// The network's scores, and the gradient of the loss by them.
     pub(crate) scores: DeviceSlice<f32>,
     pub(crate) delta: DeviceSlice<f32>,
@@ -139,55 +159,72 @@ pub(crate) struct BatchMemory {
 }
 
 impl BatchMemory {
-    /// Room for as many rows as the planner has, of so many inputs and outputs; for so many lanes, and for epochs of so
-    /// many samples.
-    pub(crate) fn new(
-        planner: &mut Planner,
-        [inputs, outputs]: [usize; 2],
-        lanes: usize,
-        samples: usize,
-    ) -> Self {
+    /// Room for as many rows as the planner has.
+    pub(crate) fn new(planner: &mut Planner, setup: &Setup) -> Self {
         let rows = planner.rows;
+        let outputs = setup.model.outputs();
+        let progress = planner.keep(1);
+        let order = match setup.inputs {
+            InputPlace::Resident => setup.samples,
+            InputPlace::Host => 0,
+        };
         Self {
-            order: planner.keep(samples),
-            progress: planner.keep(1),
-            x: planner.keep(rows * inputs),
+            order: planner.keep(order),
+            progress,
+            rows: RowLists::new(&mut planner.kept, setup.row_shape(), rows),
             samples: planner.keep(rows),
-            classes: planner.keep(rows),
+            targets: TargetMemory::new(planner, setup.shape.as_ref(), setup.steps(), progress),
             scores: planner.keep(rows * outputs),
             delta: planner.keep(rows * outputs),
             losses: planner.keep(rows),
             correct: planner.keep(rows),
-            sums: planner.keep(lanes),
+            sums: planner.keep(setup.lanes),
         }
     }
 
-    /// Appends what gathers the rows of a batch of so many samples over all workers, of which this worker's begin at
-    /// `first`.
-    pub(crate) fn gather(
-        &self,
-        pass: &mut Pass<'_>,
-        set: ResidentMemory,
-        batch: usize,
-        first: usize,
-    ) {
+    /// Appends what gathers the inputs of a batch from a data set.
+    pub(crate) fn gather(&self, pass: &mut Pass<'_>, inputs: DeviceSlice<f32>, width: usize) {
         let arguments = Gather {
-            inputs: set.inputs.pointer(),
-            classes: set.classes.pointer(),
-            order: self.order.pointer(),
-            progress: self.progress.pointer(),
-            x: self.x.pointer(),
-            row_classes: self.classes.pointer(),
-            row_samples: self.samples.pointer(),
-            batch: batch as u32,
-            first: first as u32,
-            width: (set.inputs.len() / set.classes.len().max(1)) as u32,
+            inputs: inputs.pointer(),
+            samples: self.samples.pointer(),
+            x: self.rows.inputs.pointer(),
+            width: width as u32,
         };
         pass.push(Launch::new(&GATHER, [pass.rows, 1, 1], arguments));
     }
 
-    /// Appends what ends a step.
-    pub(crate) fn end_step(&self, pass: &mut Pass<'_>) {
+    /// Appends what takes a batch that the host has prepared out of a ring of so many slots, of which this is the first and
+    /// the next is so many words later.
+    pub(crate) fn take(&self, pass: &mut Pass<'_>, slot: &SlotLists, slots: usize, stride: usize) {
+        let [own, theirs] = [&self.rows, &slot.rows];
+        let part = |to: DeviceSlice<u32>, from: DeviceSlice<u32>| TakenPart {
+            to: to.pointer(),
+            from: from.pointer(),
+            words: from.len() as u64,
+        };
+        let parts = [
+            part(own.inputs.words(), theirs.inputs.words()),
+            part(own.classes, theirs.classes),
+            part(own.numbers.words(), theirs.numbers.words()),
+            part(own.weights.words(), theirs.weights.words()),
+            part(own.other_classes, theirs.other_classes),
+            part(own.other_shares.words(), theirs.other_shares.words()),
+            part(self.samples, slot.samples),
+        ];
+        let words = parts.iter().map(|part| part.words as usize).sum();
+        let arguments = Take {
+            parts,
+            factor: slot.factor.pointer_if_any(),
+            factors: self.targets.factors.pointer(),
+            progress: self.progress.pointer(),
+            stride: stride as u64,
+            slots: slots as u32,
+        };
+        pass.push(Launch::over(&TAKE, words, arguments));
+    }
+
+    /// Appends what ends a step, and says which samples the next one has.
+    pub(crate) fn end_step(&self, pass: &mut Pass<'_>, setup: &Setup) {
         let arguments = EndStep {
             losses: self.losses.pointer(),
             correct: self.correct.pointer(),
@@ -196,6 +233,14 @@ impl BatchMemory {
             sums: self.sums.pointer(),
             progress: self.progress.pointer(),
             lanes: pass.lanes.count() as u32,
+            next: NextSamples {
+                order: self.order.pointer_if_any(),
+                samples: self.samples.pointer(),
+                steps: setup.steps() as u32,
+                batch: setup.batches[0].samples as u32,
+                first: setup.batches.each_ref().map(|batch| batch.first as u32),
+                rows: setup.batches.each_ref().map(|batch| batch.rows() as u32),
+            },
         };
         pass.push(Launch::new(&END_STEP, [1, 1, 1], arguments));
     }

@@ -46,6 +46,12 @@ arguments! {
         end: u64,
         share: f32,
     }
+
+    struct AddLanes {
+        lanes: LaneSums,
+        begin: u64,
+        end: u64,
+    }
 }
 
 // SAFETY: numbers, without gaps between them.
@@ -63,6 +69,7 @@ impl StepRate {
 }
 
 const BLEND: Kernel<Blend> = Kernel::new(&UPDATE, "blend", 256);
+const ADD_LANES: Kernel<AddLanes> = Kernel::new(&UPDATE, "add_lanes", 256);
 
 /// An optimizer's kernel, and its settings as that has them.
 #[derive(Debug, Clone, Copy)]
@@ -171,6 +178,37 @@ fn alike(layout: &Layout) -> Vec<AlikeChunks> {
 }
 
 impl UpdateMemory {
+    /// The gradient of a lane.
+    pub(crate) fn gradient(&self, lane: usize) -> DeviceSlice<f32> {
+        let first = lane * self.stride;
+        self.gradients.part(first..first + self.values.len())
+    }
+
+    fn lanes(&self, adds: DeviceSlice<u32>, result: usize) -> LaneSums {
+        LaneSums {
+            gradients: self.gradients.pointer(),
+            stride: self.stride as u64,
+            adds: adds.pointer(),
+            count: (adds.len() / 2) as u32,
+            result: result as u32,
+        }
+    }
+
+    /// Appends what forms the sums of the lanes' gradients, as `adds` has them in pairs, of all that learns.
+    pub(crate) fn sum(&self, pass: &mut Pass<'_>, layout: &Layout, adds: DeviceSlice<u32>) {
+        if adds.len() == 0 {
+            return;
+        }
+        for range in layout.trained() {
+            let arguments = AddLanes {
+                lanes: self.lanes(adds, 0),
+                begin: range.start as u64,
+                end: range.end as u64,
+            };
+            pass.push(Launch::over(&ADD_LANES, range.len(), arguments));
+        }
+    }
+
     /// Appends what forms the sums of the lanes' gradients, as `adds` has them in pairs, and updates all that learns by the
     /// one that lane `result` has then.
     pub(crate) fn launch(
@@ -180,13 +218,7 @@ impl UpdateMemory {
         optimizer: OptimizerKernel,
         (adds, result): (DeviceSlice<u32>, usize),
     ) {
-        let lanes = LaneSums {
-            gradients: self.gradients.pointer(),
-            stride: self.stride as u64,
-            adds: adds.pointer(),
-            count: (adds.len() / 2) as u32,
-            result: result as u32,
-        };
+        let lanes = self.lanes(adds, result);
         for chunks in alike(layout) {
             let (begin, end) = (chunks.range.start as u64, chunks.range.end as u64);
             let numbers = chunks.range.len();

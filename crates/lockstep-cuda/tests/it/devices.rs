@@ -154,3 +154,34 @@ fn graphs_are_done_when_they_are_queued_and_as_often(driver: &dyn Driver) {
         device.free(to);
     }
 }
+
+/// Lets a kernel go wrong. A GPU that this happened to computes nothing more in this process, so this comes last.
+pub(crate) fn a_kernel_that_went_wrong_is_told_by_all_that_follows(driver: &dyn Driver) {
+    let device = driver.open(0).unwrap();
+    let stream = device.create_stream().unwrap();
+    let copy = device.function(file("pointwise"), "copy", 0).unwrap();
+    let grid = Grid {
+        blocks: [1, 1, 1],
+        threads: 256,
+        shared: 0,
+    };
+    let nowhere = Copy {
+        from: 1 << 40,
+        to: 1 << 41,
+        numbers: 1,
+    };
+    // SAFETY: nothing is there, which is what is tried; a GPU's own memory is protected.
+    unsafe { device.launch(stream, copy, grid, &nowhere) }.unwrap();
+    let first = device.wait_for_stream(stream).unwrap_err().to_string();
+    let wanted = ["computing on GPU 0", "CUDA_ERROR_ILLEGAL_ADDRESS", "Xid"];
+    assert!(wanted.iter().all(|word| first.contains(word)), "{first}");
+    let later = [
+        device.wait_for_stream(stream).unwrap_err(),
+        device.create_event().unwrap_err(),
+        device.allocate(4, "a number").unwrap_err(),
+    ];
+    for error in later {
+        let words = error.to_string();
+        assert!(words.contains("CUDA_ERROR_ILLEGAL_ADDRESS"), "{words}");
+    }
+}

@@ -1,6 +1,7 @@
 //! The integration tests of `lockstep-cuda`: one program, a module for each subject.
 //!
-//! It runs on a machine without cargo too: `it gpu::` is the part that needs a GPU, and nothing else.
+//! It runs on a machine without cargo too: `it gpu::` is the part that needs a GPU, and nothing else; then `it --ignored
+//! gpu_at_last::`.
 
 mod conformance;
 mod devices;
@@ -60,6 +61,19 @@ mod emulated {
     fn the_emulated_gpu_has_the_processors_bits() {
         if let Some(driver) = emulated() {
             conformance::all(&driver);
+        }
+    }
+}
+
+/// What ends a process's use of a GPU.
+mod gpu_at_last {
+    use super::{devices, real};
+
+    #[test]
+    #[ignore = "no other test can use the GPU after it"]
+    fn a_kernel_that_went_wrong_is_told_by_all_that_follows() {
+        if let Some(driver) = real() {
+            devices::a_kernel_that_went_wrong_is_told_by_all_that_follows(&driver);
         }
     }
 }

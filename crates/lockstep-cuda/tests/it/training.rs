@@ -1,9 +1,11 @@
 //! What a training promises beside its bits: no memory is taken for a step, as much is taken as was forecast, what does
 //! not fit is refused, and what was read goes on elsewhere.
 
-use crate::conformance::{Case, device, example, setup};
+use crate::conformance::{Case, device, example, samples, setup};
 use crate::emulated;
-use lockstep_cuda::{CudaError, DataSet, Epoch, Gpu, Setup, Training};
+use lockstep_cuda::{
+    Beginning, CudaError, DataSet, Epoch, Gpu, SampleTargets, Samples, Setup, Training,
+};
 use lockstep_nn::{EmbeddingTable, LayerSpec, LossSum, NamedLayer, Update, layers};
 use lockstep_testkit::allocations;
 
@@ -26,6 +28,7 @@ fn begin(training: &mut Training, case: &Case, epoch: usize) -> Result<(), CudaE
         in_epoch: 0,
         order: &order,
         updates: &updates,
+        factors: &[],
         sums: &sums,
     })
 }
@@ -38,7 +41,14 @@ fn train(training: &mut Training, case: &Case, epoch: usize) {
 }
 
 fn data(gpu: &Gpu, case: &Case) -> DataSet {
-    DataSet::new(gpu, &case.inputs, case.input.len(), &case.classes).unwrap()
+    DataSet::new(gpu, samples(case)).unwrap()
+}
+
+fn beginning(values: &[f32]) -> Beginning<'_> {
+    Beginning {
+        values,
+        planes: &[],
+    }
 }
 
 fn values(training: &Training, case: &Case) -> Vec<f32> {
@@ -77,10 +87,10 @@ fn as_much_memory_is_taken_as_was_forecast() {
     let between = gpu.free_memory().unwrap();
     assert_eq!(
         before - between,
-        DataSet::bytes(set.samples(), set.width()) as u64
+        DataSet::bytes(set.samples(), set.shape()) as u64
     );
-    let forecast = setup(&case).memory_needed().unwrap() as u64;
-    let training = Training::new(&gpu, setup(&case), set, &case.values).unwrap();
+    let forecast = setup(&case).memory_needed().unwrap().total() as u64;
+    let training = Training::new(&gpu, setup(&case), Some(set), beginning(&case.values)).unwrap();
     assert_eq!(between - gpu.free_memory().unwrap(), forecast);
     drop(training);
     assert_eq!(gpu.free_memory().unwrap(), before, "all is given back");
@@ -92,11 +102,14 @@ fn what_was_read_goes_on_elsewhere_with_the_same_bits() {
     let case = example();
     let mut first = device(&gpu, &case);
     train(&mut first, &case, 0);
-    let mut second = device(&gpu, &case);
-    second.write_values(&values(&first, &case)).unwrap();
     let mut plane = vec![0.0; case.values.len()];
     first.read_plane(0, &mut plane).unwrap();
-    second.write_plane(0, &plane).unwrap();
+    let beginning = Beginning {
+        values: &values(&first, &case),
+        planes: &[&plane],
+    };
+    let set = Some(data(&gpu, &case));
+    let mut second = Training::new(&gpu, setup(&case), set, beginning).unwrap();
     for training in [&mut first, &mut second] {
         train(training, &case, 1);
     }
@@ -110,11 +123,29 @@ fn what_was_read_goes_on_elsewhere_with_the_same_bits() {
 }
 
 #[test]
+fn workers_that_share_a_gpu_do_not_disturb_each_other() {
+    let Some(gpu) = gpu() else { return };
+    let case = example();
+    let result = || {
+        let mut training = device(&gpu, &case);
+        train(&mut training, &case, 0);
+        values(&training, &case)
+    };
+    let alone = result();
+    let both = std::thread::scope(|scope| {
+        [(); 2]
+            .map(|()| scope.spawn(result))
+            .map(|worker| worker.join().unwrap())
+    });
+    assert!(both.iter().all(|values| *values == alone));
+}
+
+#[test]
 fn what_does_not_fit_is_refused_with_what_would() {
     let Some(gpu) = gpu() else { return };
     let case = example();
     let refused = |setup: Setup, set: DataSet, values: &[f32]| {
-        let training = Training::new(&gpu, setup, set, values);
+        let training = Training::new(&gpu, setup, Some(set), beginning(values));
         training.err().expect("a refusal").to_string()
     };
     let found = refused(setup(&case), data(&gpu, &case), &case.values[1..]);
@@ -125,7 +156,11 @@ fn what_does_not_fit_is_refused_with_what_would() {
     );
 
     let many = vec![7; case.classes.len()];
-    let set = DataSet::new(&gpu, &case.inputs, case.input.len(), &many).unwrap();
+    let content = Samples {
+        targets: SampleTargets::Classes(&many),
+        ..samples(&case)
+    };
+    let set = DataSet::new(&gpu, content).unwrap();
     let found = refused(setup(&case), set, &case.values);
     assert_eq!(
         found,
@@ -144,7 +179,7 @@ fn what_does_not_fit_is_refused_with_what_would() {
     wide.scored_rows = 1 << 30;
     let found = refused(wide, data(&gpu, &case), &case.values);
     assert!(
-        found.contains("has too little free memory for training"),
+        found.contains("has too little free memory for training (activations 115964.1 MB"),
         "{found}"
     );
 
@@ -158,6 +193,7 @@ fn what_does_not_fit_is_refused_with_what_would() {
         in_epoch: 0,
         order: &order,
         updates: &updates,
+        factors: &[],
         sums: &sums,
     };
     let found = training.begin_epoch(epoch).unwrap_err().to_string();

@@ -2,6 +2,7 @@
 
 use super::functions::{Code, DeviceNumber, Handle, code, number};
 use super::library::Library;
+use super::patience::{PATIENCE, wait_until};
 use crate::arguments::Arguments;
 use crate::driver::{
     Address, Device, DeviceFacts, EventHandle, Function, GraphHandle, Grid, StreamHandle,
@@ -11,6 +12,7 @@ use crate::kernels::KernelFile;
 use std::collections::HashMap;
 use std::ffi::{CString, c_void};
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Shared memory of a block up to which nothing has to be asked for.
@@ -24,6 +26,8 @@ pub(super) struct CudaDevice {
     facts: DeviceFacts,
     /// The kernels' files that were loaded, by their names.
     modules: Mutex<HashMap<&'static str, usize>>,
+    /// Whether it did not answer in time. Then the driver is not called any more: it might never return.
+    is_lost: AtomicBool,
 }
 
 impl CudaDevice {
@@ -44,12 +48,38 @@ impl CudaDevice {
             context: context as usize,
             facts,
             modules: Mutex::default(),
+            is_lost: AtomicBool::new(false),
         })
     }
 
     /// Calls the driver with this GPU's context, which belongs to a thread and so is set for each call.
     fn call(&self, doing: &str, function: impl FnOnce() -> Code) -> Result<(), CudaError> {
+        self.refuse_if_lost()?;
         self.check(doing, self.in_context(function))
+    }
+
+    fn refuse_if_lost(&self) -> Result<(), CudaError> {
+        match self.is_lost.load(Ordering::Relaxed) {
+            true => Err(CudaError::Lost {
+                index: self.facts.index,
+                name: self.facts.name.clone(),
+                seconds: PATIENCE.as_secs(),
+            }),
+            false => Ok(()),
+        }
+    }
+
+    /// Waits until the driver says that something is done, but not for ever.
+    fn wait(&self, ask: impl Fn() -> Code) -> Result<(), CudaError> {
+        self.refuse_if_lost()?;
+        let is_done = wait_until(PATIENCE, || match self.in_context(&ask) {
+            code::NOT_READY => Ok(false),
+            other => self.check("computing", other).map(|()| true),
+        })?;
+        if !is_done {
+            self.is_lost.store(true, Ordering::Relaxed);
+        }
+        self.refuse_if_lost()
     }
 
     fn in_context(&self, function: impl FnOnce() -> Code) -> Code {
@@ -96,7 +126,9 @@ impl CudaDevice {
 
     /// Gives something back. There is nobody to tell if the driver refuses.
     fn give_back(&self, function: impl FnOnce() -> Code) {
-        let _ = self.in_context(function);
+        if !self.is_lost.load(Ordering::Relaxed) {
+            let _ = self.in_context(function);
+        }
     }
 }
 
@@ -104,7 +136,7 @@ impl Drop for CudaDevice {
     fn drop(&mut self) {
         // Its modules go with the context, unless somebody else holds that.
         // SAFETY: it was retained once, and is used no more.
-        let _ = unsafe { (self.library.functions.release_context)(self.number) };
+        self.give_back(|| unsafe { (self.library.functions.release_context)(self.number) });
     }
 }
 
@@ -124,7 +156,8 @@ impl Device for CudaDevice {
         Ok(free as u64)
     }
 
-    fn allocate(&self, bytes: usize, what: &'static str) -> Result<Address, CudaError> {
+    fn allocate(&self, bytes: usize, what: &str) -> Result<Address, CudaError> {
+        self.refuse_if_lost()?;
         let mut at = 0;
         // SAFETY: a place for an address. The driver refuses to give no bytes.
         let code = self
@@ -132,7 +165,7 @@ impl Device for CudaDevice {
         if code == code::OUT_OF_MEMORY {
             return Err(CudaError::OutOfMemory {
                 device: format!("GPU {}, {},", self.facts.index, self.facts.name),
-                what,
+                what: what.to_owned(),
                 asked: bytes,
                 free: self.free_memory().unwrap_or(0),
                 total: self.facts.memory,
@@ -204,7 +237,7 @@ impl Device for CudaDevice {
     fn create_event(&self) -> Result<EventHandle, CudaError> {
         // SAFETY: see the impl.
         let event = self.create("making an event", |event| unsafe {
-            (self.library.functions.create_event)(event, number::BLOCKING_WITHOUT_TIME)
+            (self.library.functions.create_event)(event, number::WITHOUT_TIME)
         })?;
         Ok(EventHandle(event))
     }
@@ -335,16 +368,12 @@ impl Device for CudaDevice {
 
     fn wait_for_event(&self, event: EventHandle) -> Result<(), CudaError> {
         // SAFETY: see the impl.
-        self.call("computing", || unsafe {
-            (self.library.functions.wait_for_event)(event.0 as Handle)
-        })
+        self.wait(|| unsafe { (self.library.functions.ask_event)(event.0 as Handle) })
     }
 
     fn wait_for_stream(&self, stream: StreamHandle) -> Result<(), CudaError> {
         // SAFETY: see the impl.
-        self.call("computing", || unsafe {
-            (self.library.functions.wait_for_stream)(stream.0 as Handle)
-        })
+        self.wait(|| unsafe { (self.library.functions.ask_stream)(stream.0 as Handle) })
     }
 }
 

@@ -43,14 +43,14 @@ lockstep_base::c_functions! {
         ) -> Code;
     create_stream = "cuStreamCreate": fn(*mut Handle, c_uint) -> Code;
     destroy_stream = "cuStreamDestroy_v2": fn(Handle) -> Code;
-    wait_for_stream = "cuStreamSynchronize": fn(Handle) -> Code;
+    ask_stream = "cuStreamQuery": fn(Handle) -> Code;
     wait_on_stream = "cuStreamWaitEvent": fn(Handle, Handle, c_uint) -> Code;
     begin_capture = "cuStreamBeginCapture_v2": fn(Handle, c_int) -> Code;
     end_capture = "cuStreamEndCapture": fn(Handle, *mut Handle) -> Code;
     create_event = "cuEventCreate": fn(*mut Handle, c_uint) -> Code;
     destroy_event = "cuEventDestroy_v2": fn(Handle) -> Code;
     record_event = "cuEventRecord": fn(Handle, Handle) -> Code;
-    wait_for_event = "cuEventSynchronize": fn(Handle) -> Code;
+    ask_event = "cuEventQuery": fn(Handle) -> Code;
     instantiate_graph = "cuGraphInstantiateWithFlags": fn(*mut Handle, Handle, u64) -> Code;
     launch_graph = "cuGraphLaunch": fn(Handle, Handle) -> Code;
     destroy_graph = "cuGraphDestroy": fn(Handle) -> Code;
@@ -69,6 +69,8 @@ pub(super) mod code {
     pub(in super::super) const INVALID_PTX: Code = 218;
     pub(in super::super) const UNSUPPORTED_PTX_VERSION: Code = 222;
     pub(in super::super) const JIT_COMPILER_NOT_FOUND: Code = 221;
+    /// What was asked for is not done yet.
+    pub(in super::super) const NOT_READY: Code = 600;
     pub(in super::super) const ILLEGAL_ADDRESS: Code = 700;
     pub(in super::super) const LAUNCH_OUT_OF_RESOURCES: Code = 701;
     pub(in super::super) const LAUNCH_TIMEOUT: Code = 702;
@@ -90,8 +92,8 @@ pub(super) mod number {
     pub(in super::super) const MOST_SHARED: c_int = 8;
     /// `CU_STREAM_NON_BLOCKING`: it does not wait for the default stream.
     pub(in super::super) const NON_BLOCKING: c_uint = 1;
-    /// `CU_EVENT_DISABLE_TIMING`, together with `CU_EVENT_BLOCKING_SYNC`: who waits sleeps.
-    pub(in super::super) const BLOCKING_WITHOUT_TIME: c_uint = 1 | 2;
+    /// `CU_EVENT_DISABLE_TIMING`.
+    pub(in super::super) const WITHOUT_TIME: c_uint = 2;
     /// `CU_STREAM_CAPTURE_MODE_THREAD_LOCAL`: what other threads do is not looked at.
     pub(in super::super) const THIS_THREAD: c_int = 1;
 }

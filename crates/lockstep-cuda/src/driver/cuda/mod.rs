@@ -6,6 +6,7 @@
 mod device;
 mod functions;
 mod library;
+mod patience;
 
 use super::{Device, DeviceFacts, Driver};
 use crate::error::CudaError;

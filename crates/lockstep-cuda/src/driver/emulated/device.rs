@@ -170,13 +170,13 @@ impl Device for EmulatedDevice {
         Ok(self.facts.memory - taken as u64)
     }
 
-    fn allocate(&self, bytes: usize, what: &'static str) -> Result<Address, CudaError> {
+    fn allocate(&self, bytes: usize, what: &str) -> Result<Address, CudaError> {
         self.refuse_while_recording("memory was taken")?;
         let free = self.free_memory()?;
         if bytes as u64 > free {
             return Err(CudaError::OutOfMemory {
                 device: self.facts.name.clone(),
-                what,
+                what: what.to_owned(),
                 asked: bytes,
                 free,
                 total: self.facts.memory,

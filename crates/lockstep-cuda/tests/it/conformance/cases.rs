@@ -1,7 +1,7 @@
 //! What is trained: networks, optimizers, lanes and data.
 
 use lockstep_base::random::Stream;
-use lockstep_cuda::{LaneRows, WorkerBatch};
+use lockstep_cuda::{InputPlace, LaneRows, WorkerBatch};
 use lockstep_nn::{
     Dims, LayerRates, LayerSpec, Model, NamedLayer, Optimizer, Threads, Update, layers, zoo,
 };
@@ -18,6 +18,9 @@ pub(crate) struct Case {
     /// All lanes of the run, and those that are computed here.
     all_lanes: usize,
     own_lanes: Range<usize>,
+    /// Where the own lanes are parted into two sums that the host adds and updates by; 0 if the device does all.
+    parted_at: usize,
+    pub(crate) place: InputPlace,
     pub(crate) batch: usize,
     /// Samples of an epoch; the data set has more.
     pub(crate) samples: usize,
@@ -47,6 +50,8 @@ impl Case {
             seed,
             all_lanes: 1,
             own_lanes: 0..1,
+            parted_at: 0,
+            place: InputPlace::Resident,
             batch: samples,
             epochs: 1,
             begin: 0,
@@ -81,6 +86,11 @@ impl Case {
         let (threads, input) = (Threads::default(), self.input);
         let model = Model::with_rates(&self.rates, &threads, &self.layers, input, rows);
         model.expect("a network that can be built")
+    }
+
+    /// Whether the device does all.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.parted_at == 0
     }
 
     /// How many lanes are computed here.
@@ -147,12 +157,14 @@ impl Case {
             .collect();
         let mut adds = Vec::new();
         let place = |lane: usize| lanes.iter().position(|own| own.lane == lane);
-        let sum = tree(0..own.len(), &place, &mut adds);
+        let parts = [0..self.parted_at, self.parted_at..own.len()];
+        let parts = parts.into_iter().filter(|part| !part.is_empty());
+        let partials = parts.filter_map(|part| tree(part, &place, &mut adds));
         WorkerBatch {
             samples,
             first,
+            partials: partials.collect(),
             adds,
-            partials: sum.into_iter().collect(),
             lanes,
         }
     }
@@ -234,6 +246,7 @@ pub(crate) fn cases() -> Vec<Case> {
     all.extend(special_numbers());
     all.extend(small_numbers());
     all.extend(workers_of_a_gang());
+    all.push(host_batches());
     all.push(rates());
     all.extend(large_tiles());
     all
@@ -357,7 +370,35 @@ fn workers_of_a_gang() -> Vec<Case> {
         let case = Case::new(name, layers, Dims::vector(6), 21).in_batches(8, 6);
         Case { own_lanes, ..case }
     };
-    vec![case(2..4), case(0..1)]
+    let of_gang = |parted_at, place, samples| {
+        let name = format!("5 lanes parted at {parted_at}, {place:?}");
+        let layers = zoo::mlp(&[8], 0.2, false, 3);
+        let case = Case::new(name, layers, Dims::vector(6), samples).in_batches(8, 5);
+        Case {
+            parted_at,
+            place,
+            rates: LayerRates::new([("fc1".to_owned(), 0.5)]),
+            ..case
+        }
+    };
+    vec![
+        case(2..4),
+        case(0..1),
+        of_gang(3, InputPlace::Resident, 29),
+        of_gang(4, InputPlace::Host, 34),
+    ]
+}
+
+/// Batches that the host prepares: more than there are slots for.
+fn host_batches() -> Case {
+    let layers = zoo::mlp(&[8], 0.2, false, 3);
+    let case = Case::new("batches of the host", layers, Dims::vector(7), 47);
+    Case {
+        place: InputPlace::Host,
+        begin: 5,
+        epochs: 2,
+        ..case.in_batches(6, 2)
+    }
 }
 
 /// Layers that learn slower than others, or not at all.

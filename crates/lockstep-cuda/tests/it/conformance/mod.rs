@@ -9,8 +9,11 @@ mod processor;
 use cases::cases;
 pub(crate) use cases::{Case, example};
 use lockstep_cuda::driver::Driver;
-use lockstep_cuda::{DataSet, Epoch, Gpu, LaneReport, ModelDescription, Setup, Training};
-use lockstep_nn::LossSum;
+use lockstep_cuda::{
+    Beginning, DataSet, Epoch, Gpu, InputPlace, LaneReport, ModelDescription, SLOTS, SampleTargets,
+    Samples, Setup, Training,
+};
+use lockstep_nn::{LossSum, StateVector};
 use processor::Processor;
 
 /// Runs every case on the first device of a driver.
@@ -35,17 +38,24 @@ pub(crate) struct Outcome {
 fn train(gpu: &Gpu, case: &Case) {
     let mut processor = Processor::new(case);
     let mut device = device(gpu, case);
-    let scores = score(&mut device, case);
+    let mut host = Host::new(case);
+    let first = score(&mut device, case);
     same(
         &format!("{}: scores", case.name),
-        &scores,
+        &first,
         processor.score(case),
     );
     for epoch in 0..case.epochs {
         let expected = processor.epoch(case, epoch);
-        let found = run(&mut device, case, epoch);
+        // Other values to score with do not change what is trained.
+        device.load(Some(&case.values)).expect("other values");
+        device.load(None).expect("its own values");
+        let found = run(&mut device, &mut host, case, epoch);
         compare(&format!("{}, epoch {epoch}", case.name), &found, &expected);
     }
+    device.load(Some(&case.values)).expect("other values");
+    let again = score(&mut device, case);
+    same(&format!("{}: scores again", case.name), &again, &first);
 }
 
 /// What a device is told of a case.
@@ -58,37 +68,135 @@ pub(crate) fn setup(case: &Case) -> Setup {
         batches: [case.full(), case.last()],
         samples: case.samples,
         scored_rows: case.scored_rows(),
+        inputs: case.place,
+        shape: None,
+        is_alone: case.is_alone(),
+    }
+}
+
+/// The samples of a case.
+pub(crate) fn samples(case: &Case) -> Samples<'_> {
+    Samples {
+        width: case.input.len(),
+        inputs: &case.inputs,
+        targets: SampleTargets::Classes(&case.classes),
+        weights: &[],
     }
 }
 
 /// The same network on the device.
 pub(crate) fn device(gpu: &Gpu, case: &Case) -> Training {
-    let set = DataSet::new(gpu, &case.inputs, case.input.len(), &case.classes);
-    let set = set.expect("memory for the data");
-    Training::new(gpu, setup(case), set, &case.values)
-        .expect("a network that there are kernels for")
+    let set = match case.place {
+        InputPlace::Host => None,
+        InputPlace::Resident => {
+            Some(DataSet::new(gpu, samples(case)).expect("memory for the data"))
+        }
+    };
+    let beginning = Beginning {
+        values: &case.values,
+        planes: &[],
+    };
+    Training::new(gpu, setup(case), set, beginning).expect("a network that there are kernels for")
+}
+
+/// The host's part of a case: batches that it prepares, and updates by the sums of all workers, of which there is one.
+struct Host {
+    sent: usize,
+    state: StateVector,
+}
+
+impl Host {
+    fn new(case: &Case) -> Self {
+        let model = case.model(1);
+        Self {
+            sent: 0,
+            state: StateVector::new(model.layout(), &case.values, case.optimizer.planes()),
+        }
+    }
+
+    /// Sends batches up to that of a step, and as many more as there is room for, as far as that.
+    fn send(&mut self, training: &mut Training, case: &Case, order: &[u32], last: usize) {
+        while self.sent < last {
+            let batch = match self.sent + 1 == case.steps() {
+                true => case.last(),
+                false => case.full(),
+            };
+            let slot = training.slot().expect("room for a batch");
+            let first = self.sent * case.batch + batch.first;
+            slot.samples
+                .copy_from_slice(&order[first..first + batch.rows()]);
+            let width = case.input.len();
+            let rows = slot.inputs.chunks_exact_mut(width).zip(&mut *slot.classes);
+            for ((row, class), &sample) in rows.zip(&*slot.samples) {
+                let sample = sample as usize;
+                row.copy_from_slice(&case.inputs[sample * width..][..width]);
+                *class = case.classes[sample];
+            }
+            slot.send().expect("a batch that is sent");
+            self.sent += 1;
+        }
+    }
+
+    /// Updates the state by the partial sums, and brings the new values to the device.
+    fn update(&mut self, training: &mut Training, case: &Case, (epoch, in_epoch): (usize, usize)) {
+        let layout = case.model(1).layout().clone();
+        let batch = match in_epoch + 1 == case.steps() {
+            true => case.last(),
+            false => case.full(),
+        };
+        let count = batch.partials.len();
+        let partials = (0..count).map(|i| training.partial(i).expect("a sum").to_vec());
+        let Some(gradient) = partials.reduce(|mut sum, more| {
+            lockstep_nn::add(&mut sum, &more);
+            sum
+        }) else {
+            return;
+        };
+        let update = case.update(epoch, in_epoch);
+        for (chunk, range) in layout.chunks.iter().enumerate() {
+            if !layout.is_frozen(chunk) {
+                let update = update.at_part(layout.rates[chunk]);
+                self.state
+                    .update(range.clone(), &gradient[range.clone()], &update);
+                let values = training.new_values().expect("room for values");
+                values[range.clone()].copy_from_slice(&self.state.values()[range.clone()]);
+                training.queue_values(range.clone()).expect("new values");
+            }
+        }
+    }
 }
 
 /// An epoch on the device, which is handed over in two parts: as if it had been interrupted.
-fn run(training: &mut Training, case: &Case, epoch: usize) -> Outcome {
+fn run(training: &mut Training, host: &mut Host, case: &Case, number: usize) -> Outcome {
     let steps = case.steps();
-    let order = case.order(epoch);
-    let updates: Vec<_> = (0..steps).map(|i| case.update(epoch, i)).collect();
+    let order = case.order(number);
+    let updates: Vec<_> = (0..steps).map(|i| case.update(number, i)).collect();
     let mut sums = vec![LossSum::default(); case.lanes()];
     let mut windows = vec![LossSum::default(); case.lanes()];
     let mut diverged: Option<u64> = None;
     let middle = steps.div_ceil(2);
     for part in [0..middle, middle..steps] {
         let epoch = Epoch {
-            step: case.step(epoch, part.start),
+            step: case.step(number, part.start),
             in_epoch: part.start,
-            order: &order,
+            order: match case.place {
+                InputPlace::Resident => &order,
+                InputPlace::Host => &[],
+            },
             updates: &updates,
+            factors: &[],
             sums: &sums,
         };
         training.begin_epoch(epoch).expect("an epoch that fits");
-        for _ in part {
+        host.sent = part.start;
+        for i in part.clone() {
+            if case.place == InputPlace::Host {
+                host.send(training, case, &order, (i + SLOTS).min(steps));
+            }
             training.queue_step().expect("a step");
+            if !case.is_alone() {
+                host.update(training, case, (number, i));
+            }
         }
         let reports: Vec<LaneReport> = training.report().expect("steps without errors");
         for (lane, report) in reports.iter().enumerate() {
@@ -106,10 +214,13 @@ fn run(training: &mut Training, case: &Case, epoch: usize) -> Outcome {
     let len = case.model(1).layout().len();
     let mut values = vec![0.0; len];
     training.read_values(&mut values).expect("values");
-    let planes = (0..case.optimizer.planes()).map(|plane| {
-        let mut numbers = vec![0.0; len];
-        training.read_plane(plane, &mut numbers).expect("a plane");
-        numbers
+    let planes = (0..case.optimizer.planes()).map(|plane| match case.is_alone() {
+        true => {
+            let mut numbers = vec![0.0; len];
+            training.read_plane(plane, &mut numbers).expect("a plane");
+            numbers
+        }
+        false => host.state.vectors()[1 + plane].to_vec(),
     });
     let planes = planes.collect();
     Outcome {

@@ -98,9 +98,14 @@ impl Processor {
             add(into, from);
         }
         // A worker may have no rows of a short batch.
-        let Some(&sum) = batch.partials.first() else {
+        let mut partials = batch.partials.iter();
+        let Some(&sum) = partials.next() else {
             return losses;
         };
+        for &other in partials {
+            let [into, from] = gradients.get_disjoint_mut([sum, other]).expect("two sums");
+            add(into, from);
+        }
         let gradient = &gradients[sum];
         for (chunk, range) in layout.chunks.iter().enumerate() {
             if !layout.is_frozen(chunk) {
