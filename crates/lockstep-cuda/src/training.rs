@@ -326,7 +326,7 @@ impl Training {
         gang.queue_values(&self.memory, &self.stream, (values, range))
     }
 
-    /// What each lane has come to, when all steps that were queued are done. The next window begins.
+    /// What each lane has come to, when all steps that were queued are done.
     ///
     /// # Errors
     /// When a step has failed.
@@ -339,12 +339,26 @@ impl Training {
         } = self;
         let mut sums = vec![LaneSum::beginning(LossSum::default()); plan.batch.sums.len()];
         memory.read(stream, plan.batch.sums, &mut sums)?;
-        let reports = sums.iter().map(LaneSum::report).collect();
+        Ok(sums.iter().map(LaneSum::report).collect())
+    }
+
+    /// Begins the next window of sums.
+    ///
+    /// # Errors
+    /// As [`Training::report`].
+    pub fn begin_window(&mut self) -> Result<(), CudaError> {
+        let Self {
+            memory,
+            stream,
+            plan,
+            ..
+        } = self;
+        let mut sums = vec![LaneSum::beginning(LossSum::default()); plan.batch.sums.len()];
+        memory.read(stream, plan.batch.sums, &mut sums)?;
         for sum in &mut sums {
             sum.window = RowSum::of(LossSum::default());
         }
-        memory.write(stream, plan.batch.sums, &sums)?;
-        Ok(reports)
+        memory.write(stream, plan.batch.sums, &sums)
     }
 
     /// Scores with other values than those that are trained, or with those again. It costs a copy to the device.

@@ -31,6 +31,8 @@ pub struct TrainingSettings {
     pub threads: usize,
     /// What the network is computed on.
     pub device: DeviceChoice,
+    /// Bytes of a GPU's memory that the training set may take there.
+    pub gpu_data: u64,
     /// Whether all layers are exchanged as gradients, since a worker may have a device that hands out nothing else. The
     /// same for the whole gang.
     pub gradients_only: bool,
@@ -122,6 +124,7 @@ impl TrainingSettings {
             lanes: job.train.lanes,
             threads: job.train.threads,
             device: job.train.device.into(),
+            gpu_data: job.train.gpu_data.0,
             gradients_only: false,
             seed: job.train.seed,
             val_share: match split {
@@ -196,6 +199,7 @@ fn decides(data: &Data, job: &NetworkJob) -> Value {
             "workers",
             "threads",
             "device",
+            "gpu_data",
             "epochs",
             "onnx",
             "patience",

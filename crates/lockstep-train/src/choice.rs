@@ -15,11 +15,11 @@ use lockstep_resolve::{DeviceChoice, TrainingSettings};
 
 /// What was decided for a gang, for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DeviceDecision {
+pub(crate) struct DeviceDecision {
     /// What it computes on.
-    pub words: String,
+    pub(crate) words: String,
     /// What a person may not expect: why no GPU is used although one was asked for, or is there.
-    pub note: Option<String>,
+    pub(crate) note: Option<String>,
 }
 
 /// Decides for the gang of a job: `asks_gpus` says whether a cluster keeps GPUs for its workers.

@@ -108,7 +108,7 @@ pub(crate) trait DeviceReplica {
     fn collective(&mut self) -> &mut dyn SharingCollective;
 
     /// Begins an epoch, or the rest of one, whose steps then follow.
-    fn begin_epoch(&mut self, epoch: EpochPlan);
+    fn begin_epoch(&mut self, epoch: EpochPlan) -> Result<(), TrainError>;
 
     /// Computes the gradients of this rank's lanes in the next step, and hands out what others need of it.
     ///
@@ -120,7 +120,7 @@ pub(crate) trait DeviceReplica {
     fn finish(&mut self, vote: u64) -> Result<u64, TrainError>;
 
     /// Looks at the marked places, and keeps what is found until [`DeviceReplica::take_marks`].
-    fn mark(&mut self);
+    fn mark(&mut self) -> Result<(), TrainError>;
 
     /// What was found since the last call: for each look a mark of the loss and one of every tensor.
     fn take_marks(&mut self) -> Result<Vec<u32>, TrainError>;
@@ -150,7 +150,7 @@ pub(crate) trait DeviceReplica {
     fn evaluation<'b>(
         &'b mut self,
         weights: Option<&'b [f32]>,
-    ) -> (Box<dyn Scorer + 'b>, &'b mut dyn SharingCollective);
+    ) -> Result<(Box<dyn Scorer + 'b>, &'b mut dyn SharingCollective), TrainError>;
 }
 
 /// What a network is trained for.
@@ -182,5 +182,5 @@ pub(crate) trait Scorer {
     ///
     /// # Panics
     /// When there are more rows than the network was built for, or a part of one.
-    fn scores(&mut self, inputs: &[f32]) -> &[f32];
+    fn scores(&mut self, inputs: &[f32]) -> Result<&[f32], TrainError>;
 }

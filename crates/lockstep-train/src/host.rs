@@ -123,7 +123,7 @@ impl DeviceReplica for HostReplica<'_> {
         &mut *self.gang.collective
     }
 
-    fn begin_epoch(&mut self, epoch: EpochPlan) {
+    fn begin_epoch(&mut self, epoch: EpochPlan) -> Result<(), TrainError> {
         let was = enter(Phase::Data);
         self.batches.begin(epoch.epoch);
         self.step = epoch.done;
@@ -133,6 +133,7 @@ impl DeviceReplica for HostReplica<'_> {
         self.epoch = Some(epoch);
         self.prepare(self.step);
         enter(was);
+        Ok(())
     }
 
     fn compute(&mut self) -> Result<(), TrainError> {
@@ -200,12 +201,13 @@ impl DeviceReplica for HostReplica<'_> {
         Ok(vote)
     }
 
-    fn mark(&mut self) {
+    fn mark(&mut self) -> Result<(), TrainError> {
         let epoch = self.epoch.as_ref().expect("an epoch has begun");
         self.marks.push(MarkedPlaces::of_loss(self.first_loss));
         let step = epoch.first_step + self.step;
         self.marked
             .look(step, self.gang.state.values(), &mut self.marks);
+        Ok(())
     }
 
     fn take_marks(&mut self) -> Result<Vec<u32>, TrainError> {
@@ -250,14 +252,14 @@ impl DeviceReplica for HostReplica<'_> {
     fn evaluation<'b>(
         &'b mut self,
         weights: Option<&'b [f32]>,
-    ) -> (Box<dyn Scorer + 'b>, &'b mut dyn SharingCollective) {
+    ) -> Result<(Box<dyn Scorer + 'b>, &'b mut dyn SharingCollective), TrainError> {
         let average = self.average.as_ref().and_then(WeightAverage::values);
         let own = average.unwrap_or(self.gang.state.values());
         let scorer = HostScorer {
             model: self.model,
             values: weights.unwrap_or(own),
         };
-        (Box::new(scorer), &mut *self.gang.collective)
+        Ok((Box::new(scorer), &mut *self.gang.collective))
     }
 }
 
@@ -272,7 +274,7 @@ impl Scorer for HostScorer<'_> {
         Objective::of(self.model)
     }
 
-    fn scores(&mut self, inputs: &[f32]) -> &[f32] {
-        self.model.scores(self.values, inputs)
+    fn scores(&mut self, inputs: &[f32]) -> Result<&[f32], TrainError> {
+        Ok(self.model.scores(self.values, inputs))
     }
 }

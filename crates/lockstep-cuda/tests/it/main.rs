@@ -19,20 +19,7 @@ static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 /// The emulated GPU, if there is a compiler for it.
 fn emulated() -> Option<EmulatedDriver> {
-    let driver = EmulatedDriver::new(&lockstep_testkit::cache().join("cuda-emulated"));
-    match driver.open(0).and_then(|device| {
-        let file = lockstep_cuda::FILES[0];
-        device.function(file, "end_step", 0)
-    }) {
-        Err(CudaError::NoCompiler) => {
-            println!("skipped: {}", CudaError::NoCompiler);
-            None
-        }
-        found => {
-            found.expect("an emulated GPU that works");
-            Some(driver)
-        }
-    }
+    EmulatedDriver::if_it_works(&lockstep_testkit::cache())
 }
 
 /// NVIDIA's driver, if there is one, and a GPU.

@@ -439,7 +439,7 @@ prop_compose! {
                     patience: clip_norm.map(|_| 7),
                     min_change: clip_norm.map(|norm| norm / 100.0),
                 },
-                workers: Workers { min, max }, lanes, threads: 2, device: JobDevice::Cuda((lanes > 2).then_some(1)), seed,
+                workers: Workers { min, max }, lanes, threads: 2, device: JobDevice::Cuda((lanes > 2).then_some(1)), gpu_data: Bytes(3 << 20), seed,
             } })),
             run: Run {
                 store: Location::new(store),

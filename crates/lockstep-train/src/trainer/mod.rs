@@ -180,7 +180,7 @@ impl Trainer<'_> {
         reporter: &mut Reporter,
     ) -> Result<Vote, TrainError> {
         let began = Instant::now();
-        let epoch = self.steps.begin_epoch();
+        let epoch = self.steps.begin_epoch()?;
         reporter.resume();
         let mut vote = Vote::GoOn;
         while !self.steps.is_epoch_complete() {

@@ -1,22 +1,20 @@
 //! A GPU as a device: a worker's lanes are computed together, and steps are queued there, many at a time.
 //!
-//! A worker that trains alone leaves everything to the GPU; what the host asks for is sums of losses now and then. In a
-//! gang the GPU hands out the worker's partial sums of the gradient; they are exchanged and the state is updated as by
-//! the processor ([`GangReplica`](crate::replica::GangReplica)), and the new values go to the GPU.
+//! A worker that trains alone leaves everything to the GPU; what the host asks for is sums of losses now and then.
+
+mod alone;
+mod feed;
 
 use crate::TrainError;
-use crate::device::{
-    Device, DeviceReplica, EpochPlan, Objective, ReplicaSetup, Scorer, StateVectors,
-};
+use crate::device::{Device, DeviceReplica, Objective, ReplicaSetup};
 use crate::lanes::LaneProgram;
 use crate::sets::Sets;
 use crate::snapshot::Snapshot;
-use lockstep_cuda::{
-    CudaError, DataSet, Epoch, Gpu, LaneRows, ModelDescription, Setup, Training, WorkerBatch,
-};
-use lockstep_data::EpochOrder;
+use alone::AloneReplica;
+use feed::Feed;
+use lockstep_cuda::{Beginning, Gpu, LaneRows, ModelDescription, Setup, Training, WorkerBatch};
 use lockstep_gang::SharingCollective;
-use lockstep_nn::{LossSum, Model};
+use lockstep_nn::Model;
 
 /// A network on a GPU.
 pub(crate) struct CudaDevice {
@@ -35,6 +33,50 @@ impl CudaDevice {
             model,
             evaluation_rows,
         }
+    }
+}
+
+impl Device for CudaDevice {
+    fn model(&self) -> &Model {
+        &self.model
+    }
+
+    fn fingerprint(&self) -> u64 {
+        lockstep_nn::fingerprint()
+    }
+
+    fn replica<'a>(
+        &'a mut self,
+        sets: &'a Sets,
+        setup: ReplicaSetup<'_>,
+        beginning: &Snapshot,
+        collective: Box<dyn SharingCollective>,
+    ) -> Result<Box<dyn DeviceReplica + 'a>, TrainError> {
+        let settings = setup.settings;
+        let own = setup.exchange.plan.lanes_of(collective.rank());
+        let feed = Feed::new(&self.gpu, settings, sets)?;
+        let planes: Vec<&[f32]> = beginning.planes.iter().map(|plane| &plane[..]).collect();
+        let worker = Setup {
+            model: ModelDescription::of(&self.model),
+            optimizer: setup.optimizer(),
+            seed: settings.seed,
+            lanes: own.len(),
+            batches: (setup.programs.each_ref()).map(|program| worker_batch(program, own.start)),
+            samples: sets.train_indices.len(),
+            scored_rows: self.evaluation_rows,
+            inputs: feed.place(),
+            shape: feed.shape(),
+            is_alone: true,
+        };
+        let begin = Beginning {
+            values: &beginning.state,
+            planes: &planes,
+        };
+        let training = Training::new(&self.gpu, worker, feed.set(), begin)?;
+        let objective = Objective::of(&self.model);
+        Ok(Box::new(AloneReplica::new(
+            training, feed, sets, objective, setup, beginning, collective,
+        )))
     }
 }
 
