@@ -11,7 +11,7 @@ use crate::gang::GangMemory;
 use crate::gpu::Gpu;
 use crate::launch::LoadedLaunch;
 use crate::memory::{DeviceMemory, DeviceSlice, Pinned};
-use crate::network::{LaneSum, Progress, RowSum, StepRate};
+use crate::network::{LaneSum, Progress, StepRate};
 use crate::plan::Plan;
 use crate::ring::{BatchSlot, Ring, SLOTS};
 use crate::rows::RowShape;
@@ -101,6 +101,8 @@ impl Training {
             let weights = plan.batch.targets.class_weights;
             memory.write(&stream, weights, &shape.class_weights)?;
         }
+        let sums = vec![LaneSum::default(); plan.batch.sums.len()];
+        memory.write(&stream, plan.batch.sums, &sums)?;
         memory.write(&stream, plan.update.values, beginning.values)?;
         for (i, plane) in plan.update.planes.into_iter().enumerate() {
             memory.clear(&stream, plane)?;
@@ -154,11 +156,10 @@ impl Training {
     /// When its parts are not as long as the epoch, it names samples that there are not, or steps before have failed.
     pub fn begin_epoch(&mut self, epoch: Epoch<'_>) -> Result<(), CudaError> {
         epoch.check(&self.setup, self.set.as_ref())?;
-        let sums: Vec<LaneSum> = epoch
-            .sums
-            .iter()
-            .map(|&sum| LaneSum::beginning(sum))
-            .collect();
+        let mut sums = self.sums()?;
+        for (sum, &epoch) in sums.iter_mut().zip(epoch.sums) {
+            sum.begin_epoch(epoch);
+        }
         let progress = Progress {
             step: epoch.step,
             in_epoch: epoch.in_epoch as u64,
@@ -331,15 +332,15 @@ impl Training {
     /// # Errors
     /// When a step has failed.
     pub fn report(&mut self) -> Result<Vec<LaneReport>, CudaError> {
-        let Self {
-            memory,
-            stream,
-            plan,
-            ..
-        } = self;
-        let mut sums = vec![LaneSum::beginning(LossSum::default()); plan.batch.sums.len()];
-        memory.read(stream, plan.batch.sums, &mut sums)?;
-        Ok(sums.iter().map(LaneSum::report).collect())
+        Ok(self.sums()?.iter().map(LaneSum::report).collect())
+    }
+
+    /// What each lane has come to, as the device has it.
+    fn sums(&self) -> Result<Vec<LaneSum>, CudaError> {
+        let on_device = self.plan.batch.sums;
+        let mut sums = vec![LaneSum::default(); on_device.len()];
+        self.memory.read(&self.stream, on_device, &mut sums)?;
+        Ok(sums)
     }
 
     /// Begins the next window of sums.
@@ -347,18 +348,9 @@ impl Training {
     /// # Errors
     /// As [`Training::report`].
     pub fn begin_window(&mut self) -> Result<(), CudaError> {
-        let Self {
-            memory,
-            stream,
-            plan,
-            ..
-        } = self;
-        let mut sums = vec![LaneSum::beginning(LossSum::default()); plan.batch.sums.len()];
-        memory.read(stream, plan.batch.sums, &mut sums)?;
-        for sum in &mut sums {
-            sum.window = RowSum::of(LossSum::default());
-        }
-        memory.write(stream, plan.batch.sums, &sums)
+        let mut sums = self.sums()?;
+        sums.iter_mut().for_each(LaneSum::begin_window);
+        (self.memory).write(&self.stream, self.plan.batch.sums, &sums)
     }
 
     /// Scores with other values than those that are trained, or with those again. It costs a copy to the device.

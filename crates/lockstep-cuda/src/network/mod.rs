@@ -24,5 +24,5 @@ pub(crate) use chain::Chain;
 pub(crate) use loss::LossKernel;
 pub(crate) use pass::{Pass, PassKind, PassMemory};
 pub(crate) use planner::Planner;
-pub(crate) use step::{BatchMemory, LaneSum, LaneTables, Progress, RowSum};
+pub(crate) use step::{BatchMemory, LaneSum, LaneTables, Progress};
 pub(crate) use update::{OptimizerKernel, StepRate, UpdateMemory};

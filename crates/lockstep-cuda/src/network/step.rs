@@ -22,7 +22,7 @@ arguments! {
     }
 
     /// What some rows came to.
-    pub(crate) struct RowSum {
+    struct RowSum {
         loss: f64,
         correct: u64,
         rows: u64,
@@ -83,7 +83,7 @@ arguments! {
 }
 
 impl RowSum {
-    pub(crate) fn of(sum: LossSum) -> Self {
+    fn of(sum: LossSum) -> Self {
         Self {
             loss: sum.loss,
             correct: sum.correct,
@@ -100,16 +100,29 @@ impl RowSum {
     }
 }
 
-impl LaneSum {
-    /// Of a lane that has come to so much in the epoch.
-    pub(crate) fn beginning(epoch: LossSum) -> Self {
+/// Of a lane that has come to nothing yet.
+impl Default for LaneSum {
+    fn default() -> Self {
+        let nothing = RowSum::of(LossSum::default());
         Self {
-            epoch: RowSum::of(epoch),
-            window: RowSum::of(LossSum::default()),
+            epoch: nothing,
+            window: nothing,
             last: 0.0,
             diverged_step: NEVER,
             diverged_loss: 0.0,
         }
+    }
+}
+
+impl LaneSum {
+    /// Begins an epoch, or the rest of one in which the lane has come to so much.
+    pub(crate) fn begin_epoch(&mut self, sum: LossSum) {
+        self.epoch = RowSum::of(sum);
+    }
+
+    /// Begins the next window.
+    pub(crate) fn begin_window(&mut self) {
+        self.window = RowSum::of(LossSum::default());
     }
 
     /// What is told of it.
