@@ -17,7 +17,6 @@ use crate::ring::{BatchSlot, Ring, SLOTS};
 use crate::rows::RowShape;
 use crate::setup::{InputPlace, Setup};
 use crate::streams::{Event, Graph, Stream};
-use lockstep_nn::LossSum;
 use std::ops::Range;
 
 /// Steps between two marks in the stream.

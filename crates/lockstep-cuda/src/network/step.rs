@@ -22,7 +22,7 @@ arguments! {
     }
 
     /// What some rows came to.
-    struct RowSum {
+    pub(crate) struct RowSum {
         loss: f64,
         correct: u64,
         rows: u64,
