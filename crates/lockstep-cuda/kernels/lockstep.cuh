@@ -11,7 +11,20 @@ typedef unsigned long long u64;
 #include "emulator.h"
 #else
 // A kernel `name`, whose blocks have `threads` threads, and whose arguments are `a`.
-#define KERNEL(name, threads, Arguments) \
+#define KERNEL(name, threads, Arguments) KERNEL_THAT_WAITS(name, (threads), Arguments)
+// The same for a kernel that takes no more registers than so many blocks on one multiprocessor have.
+#define KERNEL_BESIDE(name, threads, blocks, Arguments) KERNEL_THAT_WAITS(name, (threads, blocks), Arguments)
+#define KERNEL_THAT_WAITS(name, bounds, Arguments)                                              \
+    static __device__ __forceinline__ void name##_thread(const Arguments &a);                   \
+    extern "C" __global__ void __launch_bounds__ bounds name(const __grid_constant__ Arguments a) { \
+        let_next_begin();                                                                       \
+        wait_for_previous();                                                                    \
+        name##_thread(a);                                                                       \
+    }                                                                                           \
+    static __device__ __forceinline__ void name##_thread(const Arguments &a)
+// The same for a kernel that calls `wait_for_previous` itself, and before that touches only what no kernel of the same step
+// writes: parameters and what belongs to them, but for those that come after their update.
+#define KERNEL_AHEAD(name, threads, Arguments) \
     extern "C" __global__ void __launch_bounds__(threads) name(const __grid_constant__ Arguments a)
 #endif
 
@@ -20,14 +33,60 @@ typedef unsigned long long u64;
 // given values: of what it is given a pointer to, the compiler no longer knows where it lies.
 #define DEVICE_CALLED static __device__ __noinline__
 
+// On GPUs that can (Hopper and later), a kernel of a step begins before the one before it has ended, so that its launch costs
+// less time. The driver is then given PTX in which these two lines have become instructions (`driver/cuda/ahead.rs`).
+DEVICE void let_next_begin() {
+#ifndef EMULATED
+    asm volatile("// lockstep: let the next kernel begin" ::: "memory");
+#endif
+}
+
+DEVICE void wait_for_previous() {
+#ifndef EMULATED
+    asm volatile("// lockstep: wait for the previous kernel" ::: "memory");
+#endif
+}
+
 // The place of this thread among all of its grid, and how many there are: for loops over many numbers.
 DEVICE u64 thread_of_grid() { return (u64)blockIdx.x * blockDim.x + threadIdx.x; }
 DEVICE u64 threads_of_grid() { return (u64)gridDim.x * blockDim.x; }
 
-// Four numbers of 4 bytes, which are brought and written as one. They begin at a multiple of 16 bytes.
-struct __align__(16) Four {
-    u32 words[4];
-};
+// Copies to shared memory that go on while the thread does something else. What is not inside is 0. `end_copies` ends a
+// group of them, and `wait_for_copies` waits until all groups but the last few are there; other threads of the block know
+// of it after the next __syncthreads().
+DEVICE void copy4(float *shared, const float *from, bool is_inside) {
+#ifdef EMULATED
+    *shared = is_inside ? *from : 0.0f;
+#else
+    const u32 to = (u32)__cvta_generic_to_shared(shared), bytes = is_inside ? 4 : 0;
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
+#endif
+}
+
+// The same for 4 numbers, at places that are multiples of 16 bytes.
+DEVICE void copy16(float *shared, const float *from, bool is_inside) {
+#ifdef EMULATED
+    *(float4 *)shared = is_inside ? *(const float4 *)from : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+#else
+    const u32 to = (u32)__cvta_generic_to_shared(shared), bytes = is_inside ? 16 : 0;
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
+#endif
+}
+
+DEVICE void end_copies() {
+#ifndef EMULATED
+    asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+
+template <u32 LEFT>
+DEVICE void wait_for_copies() {
+#ifndef EMULATED
+    asm volatile("cp.async.wait_group %0;" ::"n"(LEFT) : "memory");
+#endif
+}
+
+constexpr u32 WARP = 32, ALL = 0xffffffffu;
 
 // The columns of a panel of a dense layer's weights.
 constexpr u32 PANEL = 32;

@@ -1,8 +1,6 @@
 // Losses: what each row comes to, and the gradient by its scores. A warp has a row; sums are chains in the row's order.
 #include "targets.cuh"
 
-constexpr u32 WARP = 32, ALL = 0xffffffffu;
-
 // The largest score of a row, and where it is: of equal ones the first, and 0 if there is none.
 struct Best {
     float score;

@@ -31,9 +31,9 @@ macro_rules! kernel_files {
             };
         )*
 
-        /// All files, for tests.
-        #[cfg(feature = "emulated")]
-        pub static FILES: &[&KernelFile] = &[$(&$constant),*];
+        /// All files.
+        #[cfg(any(test, feature = "emulated"))]
+        pub(crate) static ALL: &[&KernelFile] = &[$(&$constant),*];
     };
 }
 
@@ -50,12 +50,19 @@ kernel_files! {
     UPDATE = "update",
 }
 
+/// All files, for tests.
+#[cfg(feature = "emulated")]
+pub static FILES: &[&KernelFile] = ALL;
+
 /// What the files include: names and texts.
 #[cfg(feature = "emulated")]
 pub static HEADERS: &[(&str, &str)] = &[
+    ("lane_sums.cuh", include_str!("../kernels/lane_sums.cuh")),
     ("lockstep.cuh", include_str!("../kernels/lockstep.cuh")),
+    ("optimizer.cuh", include_str!("../kernels/optimizer.cuh")),
     ("pointwise.cuh", include_str!("../kernels/pointwise.cuh")),
     ("product.cuh", include_str!("../kernels/product.cuh")),
+    ("step.cuh", include_str!("../kernels/step.cuh")),
     ("targets.cuh", include_str!("../kernels/targets.cuh")),
 ];
 

@@ -86,7 +86,7 @@ impl Plan {
         let update = UpdateMemory {
             values: planner.keep(numbers),
             planes: [0, 1].map(|plane| planner.keep(if plane < planes { numbers } else { 0 })),
-            rates: planner.keep(setup.steps()),
+            rates: batch.rates,
             gradients: planner.keep(lanes.max().unwrap_or(0) * stride),
             stride,
             progress: batch.progress,
@@ -149,29 +149,31 @@ impl Plan {
     /// The launches of a step on a full batch, or on the last one of an epoch. The rows are samples of this set, or those
     /// that the host has prepared.
     pub(crate) fn step(&self, setup: &Setup, set: Option<RowLists>, last: bool) -> Vec<Launch> {
-        let of_batch = &setup.batches[usize::from(last)];
+        let which = usize::from(last);
+        let of_batch = &setup.batches[which];
         let rows = of_batch.rows();
         let Self { batch, chain, .. } = self;
         let mut pass = self.pass(setup, PassKind::Train, self.update.values, (rows, last));
         // A worker may have no rows of a short batch.
         if rows > 0 {
+            let begin = batch.begin_step(setup, which);
             let targets = match set {
                 Some(set) => {
-                    batch.gather(&mut pass, set.inputs, setup.model.inputs());
+                    batch.gather(&mut pass, set.inputs, setup.model.inputs(), begin);
                     batch.targets.arguments(set, Some(batch.samples))
                 }
                 None => {
                     let at = self.ring.address();
                     let (slot, _) = SlotLists::new(at, setup.slot_shape(), rows);
                     let stride = self.ring.len() / SLOTS;
-                    batch.take(&mut pass, &slot, SLOTS, stride);
+                    batch.take(&mut pass, &slot, (SLOTS, stride), begin);
                     batch.targets.arguments(batch.rows, None)
                 }
             };
             chain.forward(&mut pass, batch.rows.inputs, batch.scores);
             (self.loss).launch(&mut pass, batch, targets, of_batch.samples);
             chain.backward(&mut pass, batch.rows.inputs, batch.delta, None);
-            let adds = self.tables[usize::from(last)].adds;
+            let adds = self.tables[which].adds;
             let layout = &setup.model.layout;
             match &of_batch.partials[..] {
                 &[result] if setup.is_alone => {
@@ -181,7 +183,7 @@ impl Plan {
                 _ => self.update.sum(&mut pass, layout, adds),
             }
         }
-        batch.end_step(&mut pass, setup);
+        batch.push_end_step(&mut pass);
         pass.into_launches()
     }
 

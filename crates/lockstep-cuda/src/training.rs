@@ -182,12 +182,6 @@ impl Training {
                 let batch = &plan.batch;
                 memory.write(stream, batch.order, epoch.order)?;
                 memory.write(stream, batch.targets.factors, epoch.factors)?;
-                if epoch.in_epoch < setup.steps() {
-                    let of_step = &setup.batches[setup.which_batch(epoch.in_epoch)];
-                    let first = epoch.in_epoch * setup.batches[0].samples + of_step.first;
-                    let samples = &epoch.order[first..first + of_step.rows()];
-                    memory.write(stream, batch.samples.first(samples.len()), samples)?;
-                }
             }
         }
         self.step = epoch.step;

@@ -4,6 +4,7 @@
 use super::pass::Pass;
 use super::planner::Planner;
 use super::targets::TargetMemory;
+use super::update::StepRate;
 use crate::arguments::{Pointer, arguments};
 use crate::epoch::LaneReport;
 use crate::kernels::{BATCH, Kernel};
@@ -37,11 +38,22 @@ arguments! {
         diverged_loss: f64,
     }
 
+    /// What the first kernel of a step finds out for all others.
+    pub(crate) struct BeginStep {
+        order: Pointer<u32>,
+        batch: u32,
+        first: u32,
+        samples: Pointer<u32>,
+        rates: Pointer<StepRate>,
+        rate: Pointer<StepRate>,
+        progress: Pointer<Progress>,
+    }
+
     struct Gather {
         inputs: Pointer<f32>,
-        samples: Pointer<u32>,
         x: Pointer<f32>,
         width: u32,
+        begin: BeginStep,
     }
 
     /// A part of a batch that the host has prepared.
@@ -55,22 +67,12 @@ arguments! {
         parts: [TakenPart; 7],
         factor: Pointer<f64>,
         factors: Pointer<f64>,
-        progress: Pointer<Progress>,
         stride: u64,
         slots: u32,
+        begin: BeginStep,
     }
 
-    /// Which samples this worker's rows will be in the next step.
-    struct NextSamples {
-        order: Pointer<u32>,
-        samples: Pointer<u32>,
-        steps: u32,
-        batch: u32,
-        first: [u32; 2],
-        rows: [u32; 2],
-    }
-
-    struct EndStep {
+    pub(crate) struct EndStep {
         losses: Pointer<f64>,
         correct: Pointer<u32>,
         lane_rows: Pointer<u32>,
@@ -78,7 +80,6 @@ arguments! {
         sums: Pointer<LaneSum>,
         progress: Pointer<Progress>,
         lanes: u32,
-        next: NextSamples,
     }
 }
 
@@ -160,6 +161,9 @@ pub(crate) struct BatchMemory {
     pub(crate) rows: RowLists,
     /// Which sample each row is.
     pub(crate) samples: DeviceSlice<u32>,
+    /// How the steps of an epoch update; empty in a gang. And how the present one does.
+    pub(crate) rates: DeviceSlice<StepRate>,
+    pub(crate) rate: DeviceSlice<StepRate>,
     pub(crate) targets: TargetMemory,
     /// The network's scores, and the gradient of the loss by them.
     pub(crate) scores: DeviceSlice<f32>,
@@ -186,6 +190,8 @@ impl BatchMemory {
             progress,
             rows: RowLists::new(&mut planner.kept, setup.row_shape(), rows),
             samples: planner.keep(rows),
+            rates: planner.keep(if setup.is_alone { setup.steps() } else { 0 }),
+            rate: planner.keep(1),
             targets: TargetMemory::new(planner, setup.shape.as_ref(), setup.steps(), progress),
             scores: planner.keep(rows * outputs),
             delta: planner.keep(rows * outputs),
@@ -195,20 +201,45 @@ impl BatchMemory {
         }
     }
 
+    /// What the first kernel of a step on the full batch, 0, or the last one finds out.
+    pub(crate) fn begin_step(&self, setup: &Setup, which: usize) -> BeginStep {
+        BeginStep {
+            order: self.order.pointer_if_any(),
+            batch: setup.batches[0].samples as u32,
+            first: setup.batches[which].first as u32,
+            samples: self.samples.pointer(),
+            rates: self.rates.pointer_if_any(),
+            rate: self.rate.pointer(),
+            progress: self.progress.pointer(),
+        }
+    }
+
     /// Appends what gathers the inputs of a batch from a data set.
-    pub(crate) fn gather(&self, pass: &mut Pass<'_>, inputs: DeviceSlice<f32>, width: usize) {
+    pub(crate) fn gather(
+        &self,
+        pass: &mut Pass<'_>,
+        inputs: DeviceSlice<f32>,
+        width: usize,
+        begin: BeginStep,
+    ) {
         let arguments = Gather {
             inputs: inputs.pointer(),
-            samples: self.samples.pointer(),
             x: self.rows.inputs.pointer(),
             width: width as u32,
+            begin,
         };
         pass.push(Launch::new(&GATHER, [pass.rows, 1, 1], arguments));
     }
 
     /// Appends what takes a batch that the host has prepared out of a ring of so many slots, of which this is the first and
     /// the next is so many words later.
-    pub(crate) fn take(&self, pass: &mut Pass<'_>, slot: &SlotLists, slots: usize, stride: usize) {
+    pub(crate) fn take(
+        &self,
+        pass: &mut Pass<'_>,
+        slot: &SlotLists,
+        (slots, stride): (usize, usize),
+        begin: BeginStep,
+    ) {
         let [own, theirs] = [&self.rows, &slot.rows];
         let part = |to: DeviceSlice<u32>, from: DeviceSlice<u32>| TakenPart {
             to: to.pointer(),
@@ -229,32 +260,29 @@ impl BatchMemory {
             parts,
             factor: slot.factor.pointer_if_any(),
             factors: self.targets.factors.pointer(),
-            progress: self.progress.pointer(),
             stride: stride as u64,
             slots: slots as u32,
+            begin,
         };
         pass.push(Launch::over(&TAKE, words, arguments));
     }
 
-    /// Appends what ends a step, and says which samples the next one has.
-    pub(crate) fn end_step(&self, pass: &mut Pass<'_>, setup: &Setup) {
-        let arguments = EndStep {
+    /// What ends a step.
+    pub(crate) fn end_step(&self, lanes: &LaneTables) -> EndStep {
+        EndStep {
             losses: self.losses.pointer(),
             correct: self.correct.pointer(),
-            lane_rows: pass.lanes.rows.pointer(),
-            lane_numbers: pass.lanes.numbers.pointer(),
+            lane_rows: lanes.rows.pointer(),
+            lane_numbers: lanes.numbers.pointer(),
             sums: self.sums.pointer(),
             progress: self.progress.pointer(),
-            lanes: pass.lanes.count() as u32,
-            next: NextSamples {
-                order: self.order.pointer_if_any(),
-                samples: self.samples.pointer(),
-                steps: setup.steps() as u32,
-                batch: setup.batches[0].samples as u32,
-                first: setup.batches.each_ref().map(|batch| batch.first as u32),
-                rows: setup.batches.each_ref().map(|batch| batch.rows() as u32),
-            },
-        };
+            lanes: lanes.count() as u32,
+        }
+    }
+
+    /// Appends what ends a step, where no other kernel does.
+    pub(crate) fn push_end_step(&self, pass: &mut Pass<'_>) {
+        let arguments = self.end_step(pass.lanes);
         pass.push(Launch::new(&END_STEP, [1, 1, 1], arguments));
     }
 }

@@ -1,5 +1,6 @@
 //! One GPU through NVIDIA's driver.
 
+use super::ahead::{self, AHEAD, LaunchConfig};
 use super::functions::{Code, DeviceNumber, Handle, code, number};
 use super::library::Library;
 use super::patience::{PATIENCE, wait_until};
@@ -26,6 +27,8 @@ pub(super) struct CudaDevice {
     facts: DeviceFacts,
     /// The kernels' files that were loaded, by their names.
     modules: Mutex<HashMap<&'static str, usize>>,
+    /// Whether a kernel may begin before the one before it has ended.
+    begins_ahead: bool,
     /// Whether it did not answer in time. Then the driver is not called any more: it might never return.
     is_lost: AtomicBool,
 }
@@ -43,6 +46,7 @@ impl CudaDevice {
             format!("opening GPU {}, {}", facts.index, facts.name)
         })?;
         Ok(Self {
+            begins_ahead: ahead::is_possible(facts.capability, facts.driver),
             library,
             number,
             context: context as usize,
@@ -103,7 +107,7 @@ impl CudaDevice {
             return Ok(module as Handle);
         }
         let mut module: Handle = std::ptr::null_mut();
-        let text = c_text(file.ptx)?;
+        let text = c_text(&ahead::ptx(file.ptx, self.begins_ahead))?;
         let doing = format!("loading the kernels of {}", file.name);
         // SAFETY: a place for a handle, and a text that ends with a zero.
         self.call(&doing, || unsafe {
@@ -293,20 +297,20 @@ impl Device for CudaDevice {
         grid: Grid,
         arguments: &dyn Arguments,
     ) -> Result<(), CudaError> {
-        let [x, y, z] = grid.blocks;
+        let config = LaunchConfig {
+            blocks: grid.blocks,
+            threads: [grid.threads, 1, 1],
+            shared: grid.shared,
+            stream: stream.0 as Handle,
+            attributes: &raw const AHEAD,
+            attribute_count: self.begins_ahead.into(),
+        };
         let mut arguments = [std::ptr::from_ref(arguments).cast_mut().cast::<c_void>()];
         // SAFETY: see the impl; the kernel takes one argument, which the driver copies before it returns.
         self.call("queueing a kernel", || unsafe {
             (self.library.functions.launch)(
+                &raw const config,
                 function.0 as Handle,
-                x,
-                y,
-                z,
-                grid.threads,
-                1,
-                1,
-                grid.shared,
-                stream.0 as Handle,
                 arguments.as_mut_ptr(),
                 std::ptr::null_mut(),
             )

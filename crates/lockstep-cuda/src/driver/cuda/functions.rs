@@ -1,5 +1,6 @@
 //! The functions of NVIDIA's driver that are used, found by name: those of CUDA 12.0, as `cuda.h` declares them.
 
+use super::ahead::LaunchConfig;
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
 /// What every function returns: 0, or the number of an error.
@@ -37,10 +38,7 @@ lockstep_base::c_functions! {
     load_module = "cuModuleLoadData": fn(*mut Handle, *const c_void) -> Code;
     function = "cuModuleGetFunction": fn(*mut Handle, Handle, *const c_char) -> Code;
     set_function_attribute = "cuFuncSetAttribute": fn(Handle, c_int, c_int) -> Code;
-    launch = "cuLaunchKernel":
-        fn(
-            Handle, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, Handle, *mut *mut c_void, *mut *mut c_void,
-        ) -> Code;
+    launch = "cuLaunchKernelEx": fn(*const LaunchConfig, Handle, *mut *mut c_void, *mut *mut c_void) -> Code;
     create_stream = "cuStreamCreate": fn(*mut Handle, c_uint) -> Code;
     destroy_stream = "cuStreamDestroy_v2": fn(Handle) -> Code;
     ask_stream = "cuStreamQuery": fn(Handle) -> Code;

@@ -3,6 +3,7 @@
 //! All `unsafe` here is calls of its functions. What they promise is NVIDIA's documentation of the driver's interface;
 //! what they are given lives at least as long as the call, or as the caller of the [`Device`] promises.
 
+mod ahead;
 mod device;
 mod functions;
 mod library;

@@ -6,9 +6,9 @@ use crate::driver::{
     Address, Device, DeviceFacts, EventHandle, Function, GraphHandle, Grid, StreamHandle,
 };
 use crate::error::CudaError;
-use crate::kernels::KernelFile;
+use crate::kernels::{HEADERS, KernelFile};
 use std::alloc::{Layout, alloc, alloc_zeroed, dealloc};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::{CStr, c_void};
 use std::mem::MaybeUninit;
 use std::path::{Path, PathBuf};
@@ -48,8 +48,27 @@ struct State {
     /// What is being recorded, by its stream.
     recordings: HashMap<StreamHandle, Vec<RecordedLaunch>>,
     graphs: HashMap<GraphHandle, Arc<Vec<RecordedLaunch>>>,
+    /// Kernels, and declarations of arguments that their files have.
+    declared: HashSet<(&'static str, String)>,
     /// Handles that were given out.
     handles: usize,
+}
+
+impl State {
+    /// Whether a kernel's file, or a header, has such arguments.
+    fn is_declared(&mut self, kernel: LoadedKernel, declaration: &str) -> bool {
+        let known = (kernel.name, declaration.to_owned());
+        if self.declared.contains(&known) {
+            return true;
+        }
+        let headers = HEADERS.iter().map(|&(_, text)| text);
+        let mut texts = headers.chain([kernel.file.source]);
+        let found = texts.any(|text| plain(text).contains(declaration));
+        if found {
+            self.declared.insert(known);
+        }
+        found
+    }
 }
 
 /// An emulated GPU.
@@ -92,7 +111,7 @@ impl EmulatedDevice {
 
     /// Checks that a launch is one of its kernel, as far as can be seen.
     fn check(
-        &self,
+        state: &mut State,
         kernel: LoadedKernel,
         grid: Grid,
         arguments: &dyn Arguments,
@@ -113,7 +132,7 @@ impl EmulatedDevice {
             ));
         }
         let declaration = arguments.declaration();
-        if !plain(kernel.file.source).contains(&declaration) {
+        if !state.is_declared(kernel, &declaration) {
             return refuse(format!(
                 "its file does not have the arguments that it is launched with: {declaration}"
             ));
@@ -291,7 +310,7 @@ impl Device for EmulatedDevice {
     ) -> Result<(), CudaError> {
         let mut state = self.state();
         let kernel = state.kernels[function.0];
-        self.check(kernel, grid, arguments)?;
+        Self::check(&mut state, kernel, grid, arguments)?;
         let from = std::ptr::from_ref(arguments).cast::<u8>();
         let Some(recording) = state.recordings.get_mut(&stream) else {
             drop(state);

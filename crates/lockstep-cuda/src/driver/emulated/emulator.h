@@ -14,7 +14,7 @@
 #define __device__
 #define __forceinline__ inline __attribute__((always_inline))
 #define __noinline__ __attribute__((noinline))
-#define __align__(bytes) alignas(bytes)
+#define __align__(bytes) __attribute__((aligned(bytes)))
 #define __shared__ static thread_local
 #define EXPORTED __attribute__((visibility("default")))
 
@@ -33,6 +33,9 @@ struct EmulatedKernel {
         [](const void *a) { name##_thread(*static_cast<const Arguments *>(a)); }};                    \
     }                                                                                                 \
     static void name##_thread(const Arguments &a)
+
+#define KERNEL_BESIDE(name, threads, blocks, Arguments) KERNEL(name, threads, Arguments)
+#define KERNEL_AHEAD(name, threads, Arguments) KERNEL(name, threads, Arguments)
 
 namespace emulator {
 
@@ -267,6 +270,16 @@ inline T __shfl_xor_sync(u32, T value, u32 mask) {
     return emulator::exchange(value, (threadIdx.x ^ mask) % emulator::WARP_THREADS);
 }
 
+struct alignas(8) float2 {
+    float x, y;
+};
+struct alignas(16) float4 {
+    float x, y, z, w;
+};
+inline float2 make_float2(float x, float y) { return {x, y}; }
+inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
+
+inline u32 min(u32 x, u32 y) { return x < y ? x : y; }
 inline long long __double_as_longlong(double x) { return emulator::bits<long long>(x); }
 inline double __longlong_as_double(long long x) { return emulator::bits<double>(x); }
 inline u32 __float_as_uint(float x) { return emulator::bits<u32>(x); }
