@@ -4,6 +4,7 @@
 // a GPU has. So everything that is PTX, and every name that only CUDA knows, is here and behind a function.
 #pragma once
 
+typedef unsigned char u8;
 typedef unsigned int u32;
 typedef unsigned long long u64;
 
@@ -85,6 +86,17 @@ DEVICE void wait_for_copies() {
     asm volatile("cp.async.wait_group %0;" ::"n"(LEFT) : "memory");
 #endif
 }
+
+// A number that others are divided by: by a multiplication and a shift, since a GPU has no instruction that divides. What
+// is divided is below 2^31.
+struct Divisor {
+    u32 by;
+    u32 multiplier;
+    u32 shift;
+};
+
+DEVICE u32 operator/(u32 x, const Divisor &d) { return (__umulhi(x, d.multiplier) + x) >> d.shift; }
+DEVICE u32 operator%(u32 x, const Divisor &d) { return x - x / d * d.by; }
 
 constexpr u32 WARP = 32, ALL = 0xffffffffu;
 

@@ -29,6 +29,7 @@ macro_rules! c_types {
 }
 
 c_types! {
+    u8 = "u8",
     u32 = "u32",
     u64 = "u64",
     f32 = "float",
@@ -53,6 +54,13 @@ impl<T> Pointer<T> {
 
     /// To nothing.
     pub(crate) fn null() -> Self {
+        Self::to(0)
+    }
+}
+
+impl<T> Default for Pointer<T> {
+    /// To nothing.
+    fn default() -> Self {
         Self::to(0)
     }
 }
@@ -105,7 +113,7 @@ macro_rules! arguments {
         $(
             $(#[doc = $doc])*
             #[repr(C)]
-            #[derive(Debug, Clone, Copy)]
+            #[derive(Debug, Clone, Copy, Default)]
             $visible struct $name {
                 $($(#[doc = $field_doc])* pub(crate) $field: $type,)*
             }

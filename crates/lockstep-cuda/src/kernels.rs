@@ -42,12 +42,20 @@ kernel_files! {
     BATCH = "batch",
     /// Dense layers.
     DENSE = "dense",
+    /// Convolutions with any windows.
+    DIRECT = "direct",
+    /// Grouped convolutions.
+    GROUPED = "grouped",
     /// Losses.
     LOSS = "loss",
     /// What changes an activation where it lies.
     POINTWISE = "pointwise",
+    /// Pools.
+    POOL = "pool",
     /// Sums over lanes, and optimizers.
     UPDATE = "update",
+    /// Winograd's convolution.
+    WINOGRAD = "winograd",
 }
 
 /// All files, for tests.
@@ -57,6 +65,7 @@ pub static FILES: &[&KernelFile] = ALL;
 /// What the files include: names and texts.
 #[cfg(feature = "emulated")]
 pub static HEADERS: &[(&str, &str)] = &[
+    ("bias.cuh", include_str!("../kernels/bias.cuh")),
     ("lane_sums.cuh", include_str!("../kernels/lane_sums.cuh")),
     ("lockstep.cuh", include_str!("../kernels/lockstep.cuh")),
     ("optimizer.cuh", include_str!("../kernels/optimizer.cuh")),
@@ -64,6 +73,9 @@ pub static HEADERS: &[(&str, &str)] = &[
     ("product.cuh", include_str!("../kernels/product.cuh")),
     ("step.cuh", include_str!("../kernels/step.cuh")),
     ("targets.cuh", include_str!("../kernels/targets.cuh")),
+    ("tiles.cuh", include_str!("../kernels/tiles.cuh")),
+    ("transform.cuh", include_str!("../kernels/transform.cuh")),
+    ("window.cuh", include_str!("../kernels/window.cuh")),
 ];
 
 /// A kernel that takes arguments of this type.

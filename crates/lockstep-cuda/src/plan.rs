@@ -44,7 +44,7 @@ pub(crate) struct BatchTables {
 impl BatchTables {
     fn new(planner: &mut Planner, batch: &WorkerBatch) -> Self {
         Self {
-            lanes: LaneTables::new(planner, batch.lanes.len()),
+            lanes: LaneTables::new(planner, batch.lanes.len(), batch.most_rows()),
             adds: planner.keep(2 * batch.adds.len()),
         }
     }
@@ -71,7 +71,11 @@ impl Plan {
     pub(crate) fn new(setup: &Setup, addresses: [u64; 2]) -> Result<Self, CudaError> {
         setup.check()?;
         let model = &setup.model;
-        let mut planner = Planner::new(setup.most_rows(), addresses);
+        let lanes = setup
+            .batches
+            .each_ref()
+            .map(|batch| (batch.lanes.len(), batch.most_rows()));
+        let mut planner = Planner::new(setup.most_rows(), lanes, addresses);
         let numbers = model.layout.len();
         let stride = numbers.next_multiple_of(GRADIENT_ALIGNMENT);
         let batch = BatchMemory::new(&mut planner, setup);

@@ -70,6 +70,12 @@ impl WorkerBatch {
         self.lanes.iter().map(|lane| lane.rows).sum()
     }
 
+    /// Rows of the largest lane.
+    pub(crate) fn most_rows(&self) -> usize {
+        let rows = self.lanes.iter().map(|lane| lane.rows);
+        rows.max().unwrap_or(0)
+    }
+
     fn check(&self, lanes: usize, is_alone: bool) -> Result<(), CudaError> {
         let places = self.lanes.len();
         let pairs = self.adds.iter().flat_map(|&(into, from)| [into, from]);

@@ -4,11 +4,13 @@
 //! way, which saves a launch and a visit of the memory. On the way back it belongs to the layer above, which makes the
 //! gradient by that activation.
 
+use super::convolution::Convolution;
 use super::copy::CopyLayer;
 use super::dense::DenseLayer;
 use super::pass::Pass;
 use super::planner::Planner;
 use super::pointwise::{MOST_STEPS, Pointwise, PointwiseStep};
+use super::pool::PoolLayer;
 use crate::error::CudaError;
 use crate::memory::DeviceSlice;
 use lockstep_nn::{Operation, OperationChain};
@@ -72,7 +74,7 @@ enum Part {
 }
 
 /// What an operation is, with its memory.
-fn part(operation: &Operation, _planner: &mut Planner) -> Result<Part, CudaError> {
+fn part(operation: &Operation, planner: &mut Planner) -> Result<Part, CudaError> {
     let lacking = match operation {
         Operation::Dense(dense) => return Ok(Part::Layer(Box::new(DenseLayer(dense.clone())))),
         Operation::Copy => return Ok(Part::Layer(Box::new(CopyLayer))),
@@ -86,11 +88,37 @@ fn part(operation: &Operation, _planner: &mut Planner) -> Result<Part, CudaError
                 threshold, scale, layer,
             )));
         }
-        Operation::Convolution { .. } => "a convolution",
+        Operation::Convolution {
+            method,
+            window,
+            input,
+            output,
+            weight,
+            bias,
+        } => {
+            let convolution = Convolution {
+                window: *window,
+                input: *input,
+                output: *output,
+                weight: weight.clone(),
+                bias: bias.clone(),
+            };
+            return Ok(Part::Layer(convolution.layer(*method, planner)));
+        }
         Operation::BatchNorm { .. } => "batch-norm",
         Operation::GroupNorm { .. } => "group-norm",
-        Operation::MaxPool { .. } | Operation::AvgPool { .. } | Operation::GlobalPool { .. } => {
-            "a pool"
+        &Operation::MaxPool { window, input } => {
+            return Ok(Part::Layer(Box::new(PoolLayer::max(
+                planner, window, input,
+            ))));
+        }
+        &Operation::AvgPool { window, input } => {
+            return Ok(Part::Layer(Box::new(PoolLayer::mean(
+                planner, window, input,
+            ))));
+        }
+        &Operation::GlobalPool { input } => {
+            return Ok(Part::Layer(Box::new(PoolLayer::image(planner, input))));
         }
         Operation::LeakyRelu { .. }
         | Operation::Gelu

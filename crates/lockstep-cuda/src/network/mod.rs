@@ -9,16 +9,20 @@
 //! lanes in the third direction of their grid.
 
 mod chain;
+mod convolution;
 mod copy;
 mod dense;
+mod divisor;
 mod loss;
 mod pass;
 mod planner;
 mod pointwise;
+mod pool;
 mod product;
 mod step;
 mod targets;
 mod update;
+mod window;
 
 pub(crate) use chain::Chain;
 pub(crate) use loss::LossKernel;

@@ -6,18 +6,27 @@ use crate::memory::{Arena, DeviceSlice, Plain};
 pub(crate) struct Planner {
     /// The most rows that a pass may have.
     pub(crate) rows: usize,
+    /// For each kind of batch, how many lanes it has, and the rows of the largest.
+    lanes: [(usize, usize); 2],
     pub(crate) kept: Arena,
     scratch: Arena,
 }
 
 impl Planner {
     /// Of the memory at two addresses.
-    pub(crate) fn new(rows: usize, [kept, scratch]: [u64; 2]) -> Self {
+    pub(crate) fn new(rows: usize, lanes: [(usize, usize); 2], [kept, scratch]: [u64; 2]) -> Self {
         Self {
             rows,
+            lanes,
             kept: Arena::new(kept),
             scratch: Arena::new(scratch),
         }
+    }
+
+    /// Into how many parts the rows of all lanes are cut at the most, where each has so many rows of one lane.
+    pub(crate) fn parts(&self, rows: usize) -> usize {
+        let parts = self.lanes.map(|(lanes, most)| lanes * most.div_ceil(rows));
+        parts.into_iter().max().unwrap_or(0)
     }
 
     /// Room that stays.

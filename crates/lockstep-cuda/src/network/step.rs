@@ -294,12 +294,15 @@ pub(crate) struct LaneTables {
     pub(crate) rows: DeviceSlice<u32>,
     /// Which of the worker's lanes each of them is.
     pub(crate) numbers: DeviceSlice<u32>,
+    /// Rows of the largest lane.
+    pub(crate) most: usize,
 }
 
 impl LaneTables {
-    /// Room for so many lanes.
-    pub(crate) fn new(planner: &mut Planner, lanes: usize) -> Self {
+    /// Room for so many lanes, of which the largest has `most` rows.
+    pub(crate) fn new(planner: &mut Planner, lanes: usize, most: usize) -> Self {
         Self {
+            most,
             rows: planner.keep(lanes + 1),
             numbers: planner.keep(lanes),
         }

@@ -50,6 +50,13 @@ mod emulated {
             conformance::all(&driver);
         }
     }
+
+    #[test]
+    fn the_emulated_gpu_has_the_processors_bits_of_images() {
+        if let Some(driver) = emulated() {
+            conformance::all_of_images(&driver);
+        }
+    }
 }
 
 /// What ends a process's use of a GPU.
@@ -80,6 +87,13 @@ mod gpu {
     fn a_gpu_has_the_processors_bits() {
         if let Some(driver) = real() {
             conformance::all(&driver);
+        }
+    }
+
+    #[test]
+    fn a_gpu_has_the_processors_bits_of_images() {
+        if let Some(driver) = real() {
+            conformance::all_of_images(&driver);
         }
     }
 }

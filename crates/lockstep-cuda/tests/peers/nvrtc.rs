@@ -84,7 +84,11 @@ impl Nvrtc {
         };
         let log = self.text(program, self.functions.log_size, self.functions.log);
         assert_eq!(compiled, 0, "{}: {log}", file.name);
-        self.text(program, self.functions.ptx_size, self.functions.ptx)
+        let ptx = self.text(program, self.functions.ptx_size, self.functions.ptx);
+        // The compiler numbers calls on from file to file: without that, a file's text hangs on no other.
+        let lines = ptx.split('\n');
+        let lines = lines.map(|line| line.split(" // callseq").next().unwrap_or(line));
+        lines.collect::<Vec<_>>().join("\n")
     }
 
     /// A text of a program, without the zero at its end.

@@ -18,7 +18,7 @@ pub struct Window {
 
 impl Window {
     /// How many windows there are on an image, or none if not even one fits. Channels stay.
-    pub(crate) fn output(self, input: Dims) -> Option<Dims> {
+    pub fn output(self, input: Dims) -> Option<Dims> {
         let places = |axis: usize, pixels: usize| {
             let room = (pixels + 2 * self.padding[axis]).checked_sub(self.kernel[axis])?;
             Some(room.checked_div(self.stride[axis])? + 1)

@@ -270,6 +270,17 @@ inline T __shfl_xor_sync(u32, T value, u32 mask) {
     return emulator::exchange(value, (threadIdx.x ^ mask) % emulator::WARP_THREADS);
 }
 
+inline bool __all_sync(u32, bool mine) {
+    emulator::Block &b = emulator::running;
+    const u32 t = b.thread.x, first = t / emulator::WARP_THREADS * emulator::WARP_THREADS;
+    b.shown[t] = mine;
+    emulator::wait(emulator::FOR_WARP);
+    bool all = true;
+    for (u32 i = 0; i < emulator::WARP_THREADS && first + i < b.threads.x; i++) all = all && b.shown[first + i];
+    emulator::wait(emulator::FOR_WARP);
+    return all;
+}
+
 struct alignas(8) float2 {
     float x, y;
 };
@@ -279,7 +290,9 @@ struct alignas(16) float4 {
 inline float2 make_float2(float x, float y) { return {x, y}; }
 inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
 
+inline u32 max(u32 x, u32 y) { return x > y ? x : y; }
 inline u32 min(u32 x, u32 y) { return x < y ? x : y; }
+inline u32 __umulhi(u32 x, u32 y) { return (u32)((u64)x * y >> 32); }
 inline long long __double_as_longlong(double x) { return emulator::bits<long long>(x); }
 inline double __longlong_as_double(long long x) { return emulator::bits<double>(x); }
 inline u32 __float_as_uint(float x) { return emulator::bits<u32>(x); }

@@ -38,7 +38,12 @@ const MORE_SAMPLES: usize = 7;
 
 impl Case {
     /// A case with data of its own, which hangs on the name.
-    fn new(name: impl Into<String>, layers: Vec<NamedLayer>, input: Dims, samples: usize) -> Self {
+    pub(super) fn new(
+        name: impl Into<String>,
+        layers: Vec<NamedLayer>,
+        input: Dims,
+        samples: usize,
+    ) -> Self {
         let name = name.into();
         let add = |seed: u64, byte| seed.wrapping_mul(31).wrapping_add(u64::from(byte));
         let seed = name.bytes().fold(7, add);
@@ -72,7 +77,7 @@ impl Case {
         case
     }
 
-    fn in_batches(self, batch: usize, lanes: usize) -> Self {
+    pub(super) fn in_batches(self, batch: usize, lanes: usize) -> Self {
         Self {
             batch,
             all_lanes: lanes,

@@ -4,6 +4,7 @@
 //! vectors of the optimizer, all sums of the lanes and all scores must be the same in every bit; a NaN only has to be one.
 
 mod cases;
+mod images;
 mod processor;
 
 use cases::cases;
@@ -16,10 +17,19 @@ use lockstep_cuda::{
 use lockstep_nn::{LossSum, StateVector};
 use processor::Processor;
 
-/// Runs every case on the first device of a driver.
+/// Runs every case on the first device of a driver, but for those of images.
 pub(crate) fn all(driver: &dyn Driver) {
+    run_all(driver, cases());
+}
+
+/// Runs every case of images.
+pub(crate) fn all_of_images(driver: &dyn Driver) {
+    run_all(driver, images::cases());
+}
+
+fn run_all(driver: &dyn Driver, cases: Vec<Case>) {
     let gpu = Gpu::of(driver, 0).expect("a GPU");
-    for case in cases() {
+    for case in cases {
         train(&gpu, &case);
     }
 }
