@@ -8,10 +8,9 @@ mod devices;
 mod emulator;
 mod training;
 
-use lockstep_cuda::driver::Driver;
 use lockstep_cuda::driver::cuda::CudaDriver;
 use lockstep_cuda::driver::emulated::EmulatedDriver;
-use lockstep_cuda::{CudaError, Gpu};
+use lockstep_cuda::Gpu;
 use lockstep_testkit::CountingAllocator;
 
 #[global_allocator]
