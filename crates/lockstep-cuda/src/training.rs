@@ -100,7 +100,7 @@ impl Training {
             let weights = plan.batch.targets.class_weights;
             memory.write(&stream, weights, &shape.class_weights)?;
         }
-        let sums = vec![LaneSum::default(); plan.batch.sums.len()];
+        let sums = vec![LaneSum::nothing(); plan.batch.sums.len()];
         memory.write(&stream, plan.batch.sums, &sums)?;
         memory.write(&stream, plan.update.values, beginning.values)?;
         for (i, plane) in plan.update.planes.into_iter().enumerate() {
@@ -331,7 +331,7 @@ impl Training {
     /// What each lane has come to, as the device has it.
     fn sums(&self) -> Result<Vec<LaneSum>, CudaError> {
         let on_device = self.plan.batch.sums;
-        let mut sums = vec![LaneSum::default(); on_device.len()];
+        let mut sums = vec![LaneSum::nothing(); on_device.len()];
         self.memory.read(&self.stream, on_device, &mut sums)?;
         Ok(sums)
     }

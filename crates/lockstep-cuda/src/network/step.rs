@@ -101,9 +101,9 @@ impl RowSum {
     }
 }
 
-/// Of a lane that has come to nothing yet.
-impl Default for LaneSum {
-    fn default() -> Self {
+impl LaneSum {
+    /// Of a lane that has come to nothing yet.
+    pub(crate) fn nothing() -> Self {
         let nothing = RowSum::of(LossSum::default());
         Self {
             epoch: nothing,
@@ -113,9 +113,7 @@ impl Default for LaneSum {
             diverged_loss: 0.0,
         }
     }
-}
 
-impl LaneSum {
     /// Begins an epoch, or the rest of one in which the lane has come to so much.
     pub(crate) fn begin_epoch(&mut self, sum: LossSum) {
         self.epoch = RowSum::of(sum);
