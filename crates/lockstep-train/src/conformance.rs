@@ -167,7 +167,7 @@ fn on_device(specimen: &Specimen, device: &mut dyn Device) -> Outcome {
     let rows = questions(specimen, &model);
     let said = bits(replica.evaluation(None).unwrap().0.scores(&rows).unwrap());
     let losses = sums(replica.epoch_losses().unwrap());
-    let (marks, norm) = (replica.take_marks().unwrap(), replica.gradient_norm());
+    let (marks, norm) = (replica.take_marks().unwrap(), replica.gradient_norm().unwrap());
     let vectors = replica.vectors();
     let [first, second] = vectors.planes.map(bits);
     Outcome {

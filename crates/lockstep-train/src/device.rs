@@ -132,7 +132,7 @@ pub(crate) trait DeviceReplica {
     fn take_recent_losses(&mut self, into: &mut [LossSum]) -> Result<(), TrainError>;
 
     /// The norm of the last gradient before it was clipped; none where none is.
-    fn gradient_norm(&mut self) -> Option<f64>;
+    fn gradient_norm(&mut self) -> Result<Option<f64>, TrainError>;
 
     /// Waits for all that was asked for.
     fn settle(&mut self) -> Result<(), TrainError>;

@@ -13,7 +13,7 @@ use crate::sets::Sets;
 use crate::snapshot::Snapshot;
 use lockstep_base::progress::{Phase, enter};
 use lockstep_gang::SharingCollective;
-use lockstep_nn::{LossSum, Model, StatePart, StateVector, Step, Threads};
+use lockstep_nn::{Layout, LossSum, Model, StatePart, StateVector, Step, Threads};
 
 /// A network on the processor.
 pub(crate) struct HostDevice {
@@ -47,11 +47,7 @@ impl Device for HostDevice {
         let settings = setup.settings;
         let layout = self.model.layout();
         let planes = setup.optimizer().planes();
-        let mut state = StateVector::new(layout, &beginning.state, planes);
-        for (number, plane) in beginning.planes.iter().enumerate().take(planes) {
-            let own = state.part_mut(StatePart::Plane(number));
-            own[..plane.len()].copy_from_slice(plane);
-        }
+        let state = state_of(layout, beginning, planes);
         let exchange = ExchangeSetup {
             layout,
             exchange: &setup.exchange,
@@ -82,6 +78,16 @@ impl Device for HostDevice {
             marks: Vec::new(),
         }))
     }
+}
+
+/// What training begins with, in this process's memory, with so many vectors of the optimizer.
+pub(crate) fn state_of(layout: &Layout, beginning: &Snapshot, planes: usize) -> StateVector {
+    let mut state = StateVector::new(layout, &beginning.state, planes);
+    for (number, plane) in beginning.planes.iter().enumerate().take(planes) {
+        let own = state.part_mut(StatePart::Plane(number));
+        own[..plane.len()].copy_from_slice(plane);
+    }
+    state
 }
 
 /// A replica in this process's memory.
@@ -224,8 +230,8 @@ impl DeviceReplica for HostReplica<'_> {
         Ok(())
     }
 
-    fn gradient_norm(&mut self) -> Option<f64> {
-        self.gang.gradient_norm()
+    fn gradient_norm(&mut self) -> Result<Option<f64>, TrainError> {
+        Ok(self.gang.gradient_norm())
     }
 
     fn settle(&mut self) -> Result<(), TrainError> {

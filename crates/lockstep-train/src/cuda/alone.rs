@@ -1,79 +1,49 @@
 //! A worker that trains alone: everything that a step needs lies on the GPU, and nothing comes back but what is asked for.
 
-use super::feed::Feed;
+use super::MARKS;
+use super::lanes::CudaLanes;
 use crate::TrainError;
-use crate::device::{DeviceReplica, EpochPlan, Objective, ReplicaSetup, Scorer, StateVectors};
-use crate::lanes::LaneProgram;
-use crate::marks::MarkedPlaces;
-use crate::sets::Sets;
-use crate::snapshot::Snapshot;
-use lockstep_cuda::{LaneReport, Training};
+use crate::device::{DeviceReplica, EpochPlan, Scorer, StateVectors};
 use lockstep_gang::SharingCollective;
 use lockstep_nn::LossSum;
 
 /// A replica on a GPU, without others beside it.
 pub(super) struct AloneReplica<'a> {
-    training: Training,
-    feed: Feed,
-    sets: &'a Sets,
+    lanes: CudaLanes<'a>,
     collective: Box<dyn SharingCollective>,
-    objective: Objective,
-    programs: [LaneProgram; 2],
-    steps_per_epoch: u64,
-    /// The epoch in progress, counted from 1, and its steps that were queued.
-    epoch: u32,
-    step: u64,
-    /// The run's number of its first step.
-    first_step: u64,
-    losses: Vec<LossSum>,
-    marked: MarkedPlaces,
+    /// Marks that were taken from the device, and how many looks it still has.
     marks: Vec<u32>,
-    /// Room for what is read.
+    looks: usize,
+    /// Room for what is read: the state vector, the optimizer's vectors, and the average.
     vectors: [Vec<f32>; 3],
+    average: Option<Vec<f32>>,
 }
 
 impl<'a> AloneReplica<'a> {
+    /// Of an optimizer with so many vectors.
     pub(super) fn new(
-        training: Training,
-        feed: Feed,
-        sets: &'a Sets,
-        objective: Objective,
-        setup: ReplicaSetup<'_>,
-        beginning: &Snapshot,
+        lanes: CudaLanes<'a>,
         collective: Box<dyn SharingCollective>,
+        (len, planes): (usize, usize),
     ) -> Self {
-        let planes = setup.optimizer().planes();
-        let vector = |is: bool| vec![0.0; if is { beginning.state.len() } else { 0 }];
+        let vector = |is: bool| vec![0.0; if is { len } else { 0 }];
         Self {
-            training,
-            feed,
-            sets,
+            lanes,
             collective,
-            objective,
-            programs: setup.programs,
-            steps_per_epoch: setup.steps_per_epoch,
-            epoch: 0,
-            step: 0,
-            first_step: 0,
-            losses: beginning.position.lane_sums.clone(),
-            marked: setup.marked,
             marks: Vec::new(),
+            looks: 0,
             vectors: [vector(true), vector(planes > 0), vector(planes > 1)],
+            average: None,
         }
     }
 
-    /// What the lanes have come to, once all steps are done.
-    fn report(&mut self) -> Result<Vec<LaneReport>, TrainError> {
-        let reports = self.training.report()?;
-        let diverged = reports.iter().filter_map(|lane| lane.diverged);
-        match diverged.min_by_key(|(step, _)| *step) {
-            Some((step, loss)) => Err(TrainError::Diverged {
-                loss,
-                step: step + 1,
-                epoch: self.epoch,
-            }),
-            None => Ok(reports),
+    /// Takes the marks that the device has.
+    fn bring_marks(&mut self) -> Result<(), TrainError> {
+        if self.looks > 0 {
+            self.marks.extend(self.lanes.training.take_marks()?);
+            self.looks = 0;
         }
+        Ok(())
     }
 }
 
@@ -83,72 +53,64 @@ impl DeviceReplica for AloneReplica<'_> {
     }
 
     fn begin_epoch(&mut self, plan: EpochPlan) -> Result<(), TrainError> {
-        if plan.done == 0 {
-            self.losses.fill(LossSum::default());
-        }
-        (self.epoch, self.step, self.first_step) = (plan.epoch, plan.done, plan.first_step);
-        let (training, sums) = (&mut self.training, &self.losses);
-        self.feed.begin_epoch(training, self.sets, &plan, sums)
+        self.lanes.begin_epoch(plan)
     }
 
     fn compute(&mut self) -> Result<(), TrainError> {
-        let place = (self.step, self.steps_per_epoch);
-        let (training, programs) = (&mut self.training, &self.programs);
-        self.feed.send(training, self.sets, programs, place)?;
-        Ok(training.queue_step()?)
+        self.lanes.queue_step()
     }
 
     fn finish(&mut self, vote: u64) -> Result<u64, TrainError> {
-        self.step += 1;
+        self.lanes.end_step();
         self.collective.cast(vote)?;
         Ok(self.collective.end_step()?)
     }
 
     fn mark(&mut self) -> Result<(), TrainError> {
-        let loss = self.report()?[0].last;
-        self.training.read_values(&mut self.vectors[0])?;
-        self.marks.push(MarkedPlaces::of_loss(loss));
-        let step = self.first_step + self.step;
-        (self.marked).look(step, &self.vectors[0], &mut self.marks);
+        if self.looks == MARKS {
+            self.bring_marks()?;
+        }
+        self.lanes.training.mark()?;
+        self.looks += 1;
         Ok(())
     }
 
     fn take_marks(&mut self) -> Result<Vec<u32>, TrainError> {
+        self.bring_marks()?;
         Ok(std::mem::take(&mut self.marks))
     }
 
     fn epoch_losses(&mut self) -> Result<&mut [LossSum], TrainError> {
-        let reports = self.report()?;
-        for (sum, report) in self.losses.iter_mut().zip(reports) {
-            *sum = report.epoch;
-        }
-        Ok(&mut self.losses)
+        self.lanes.epoch_losses()
     }
 
     fn take_recent_losses(&mut self, into: &mut [LossSum]) -> Result<(), TrainError> {
-        let reports = self.report()?;
-        for (sum, report) in into.iter_mut().zip(reports) {
-            *sum = report.window;
-        }
-        Ok(self.training.begin_window()?)
+        self.lanes.take_recent_losses(into)
     }
 
-    fn gradient_norm(&mut self) -> Option<f64> {
-        None
+    fn gradient_norm(&mut self) -> Result<Option<f64>, TrainError> {
+        Ok(self.lanes.training.gradient_norm()?)
     }
 
     fn settle(&mut self) -> Result<(), TrainError> {
-        self.report().map(|_| ())
+        self.lanes.report().map(|_| ())
     }
 
     fn gather_state(&mut self) -> Result<(), TrainError> {
-        Ok(self.training.read_values(&mut self.vectors[0])?)
+        let training = &self.lanes.training;
+        training.read_values(&mut self.vectors[0])?;
+        if training.has_average() {
+            let len = self.vectors[0].len();
+            let average = self.average.get_or_insert_with(|| vec![0.0; len]);
+            training.read_average(average)?;
+        }
+        Ok(())
     }
 
     fn gather_planes(&mut self) -> Result<(), TrainError> {
         for (number, plane) in self.vectors[1..].iter_mut().enumerate() {
             if !plane.is_empty() {
-                self.training.read_plane(number, plane)?;
+                self.lanes.training.read_plane(number, plane)?;
             }
         }
         Ok(())
@@ -159,7 +121,7 @@ impl DeviceReplica for AloneReplica<'_> {
         StateVectors {
             values,
             planes: [first, second],
-            average: None,
+            average: self.average.as_deref(),
         }
     }
 
@@ -167,27 +129,6 @@ impl DeviceReplica for AloneReplica<'_> {
         &'b mut self,
         weights: Option<&'b [f32]>,
     ) -> Result<(Box<dyn Scorer + 'b>, &'b mut dyn SharingCollective), TrainError> {
-        self.training.load(weights)?;
-        let scorer = CudaScorer {
-            training: &mut self.training,
-            objective: self.objective,
-        };
-        Ok((Box::new(scorer), &mut *self.collective))
-    }
-}
-
-/// A network on a GPU that is asked.
-struct CudaScorer<'a> {
-    training: &'a mut Training,
-    objective: Objective,
-}
-
-impl Scorer for CudaScorer<'_> {
-    fn objective(&self) -> Objective {
-        self.objective
-    }
-
-    fn scores(&mut self, inputs: &[f32]) -> Result<&[f32], TrainError> {
-        Ok(self.training.scores(inputs)?)
+        Ok((self.lanes.scorer(weights)?, &mut *self.collective))
     }
 }

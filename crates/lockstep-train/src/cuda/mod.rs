@@ -1,20 +1,31 @@
 //! A GPU as a device: a worker's lanes are computed together, and steps are queued there, many at a time.
 //!
-//! A worker that trains alone leaves everything to the GPU; what the host asks for is sums of losses now and then.
+//! A worker that trains alone leaves everything to the GPU; what the host asks for is sums of losses now and then. In a
+//! gang, the host exchanges and updates.
 
 mod alone;
 mod feed;
+mod gang;
+mod lanes;
 
 use crate::TrainError;
 use crate::device::{Device, DeviceReplica, Objective, ReplicaSetup};
+use crate::average::WeightAverage;
+use crate::host::state_of;
 use crate::lanes::LaneProgram;
+use crate::replica::{ExchangeSetup, GangReplica};
 use crate::sets::Sets;
 use crate::snapshot::Snapshot;
 use alone::AloneReplica;
 use feed::Feed;
+use gang::CudaGangReplica;
+use lanes::{CudaLanes, EpochPlace};
 use lockstep_cuda::{Beginning, Gpu, LaneRows, ModelDescription, Setup, Training, WorkerBatch};
 use lockstep_gang::SharingCollective;
-use lockstep_nn::Model;
+use lockstep_nn::{Model, Threads};
+
+/// Looks at the parameters that the device keeps until they are taken.
+const MARKS: usize = 1024;
 
 /// A network on a GPU.
 pub(crate) struct CudaDevice {
@@ -53,9 +64,13 @@ impl Device for CudaDevice {
         collective: Box<dyn SharingCollective>,
     ) -> Result<Box<dyn DeviceReplica + 'a>, TrainError> {
         let settings = setup.settings;
-        let own = setup.exchange.plan.lanes_of(collective.rank());
+        let layout = self.model.layout();
+        let planes = setup.optimizer().planes();
+        let plan = &setup.exchange.plan;
+        let own = plan.lanes_of(collective.rank());
+        let is_alone = plan.workers() == 1;
         let feed = Feed::new(&self.gpu, settings, sets)?;
-        let planes: Vec<&[f32]> = beginning.planes.iter().map(|plane| &plane[..]).collect();
+        let planes_before: Vec<&[f32]> = beginning.planes.iter().map(|plane| &plane[..]).collect();
         let worker = Setup {
             model: ModelDescription::of(&self.model),
             optimizer: setup.optimizer(),
@@ -66,17 +81,52 @@ impl Device for CudaDevice {
             scored_rows: self.evaluation_rows,
             inputs: feed.place(),
             shape: feed.shape(),
-            is_alone: true,
+            clip_norm: settings.learner.clip_norm.filter(|_| is_alone),
+            average: settings.learner.average.filter(|_| is_alone),
+            marks: if is_alone { MARKS } else { 0 },
+            is_alone,
         };
         let begin = Beginning {
             values: &beginning.state,
-            planes: &planes,
+            planes: &planes_before,
+            average: beginning.average.as_deref().filter(|_| is_alone),
         };
         let training = Training::new(&self.gpu, worker, feed.set(), begin)?;
-        let objective = Objective::of(&self.model);
-        Ok(Box::new(AloneReplica::new(
-            training, feed, sets, objective, setup, beginning, collective,
-        )))
+        let aside = setup.programs.iter().map(|program| program.aside).max();
+        let lanes = CudaLanes {
+            training,
+            feed,
+            sets,
+            objective: Objective::of(&self.model),
+            programs: setup.programs,
+            steps_per_epoch: setup.steps_per_epoch,
+            own,
+            losses: beginning.position.lane_sums.clone(),
+            epoch: EpochPlace::default(),
+        };
+        if is_alone {
+            let sizes = (beginning.state.len(), planes);
+            return Ok(Box::new(AloneReplica::new(lanes, collective, sizes)));
+        }
+        let exchange = ExchangeSetup {
+            layout,
+            exchange: &setup.exchange,
+            compute: Threads::default(),
+            planes,
+            clip_norm: settings.learner.clip_norm,
+            aside: aside.unwrap_or(0),
+        };
+        let state = state_of(layout, beginning, planes);
+        Ok(Box::new(CudaGangReplica {
+            lanes,
+            gang: GangReplica::new(collective, state, exchange)?,
+            average: (settings.learner.average)
+                .map(|kept| WeightAverage::new(kept, layout.trained(), beginning.average.clone())),
+            trained: layout.trained(),
+            first_loss: 0.0,
+            marked: setup.marked,
+            marks: Vec::new(),
+        }))
     }
 }
 

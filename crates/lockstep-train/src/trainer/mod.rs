@@ -227,7 +227,7 @@ impl Trainer<'_> {
                 total_s: self.steps.seconds(),
                 samples_per_s,
                 lr: Some(lr),
-                gradient_norm: self.steps.replica.gradient_norm(),
+                gradient_norm: self.steps.replica.gradient_norm()?,
                 best: measured.best,
             };
             self.publisher.note_epoch(&result);
