@@ -6,15 +6,19 @@ use crate::gpu::Gpu;
 use crate::memory::{Arena, DeviceMemory};
 use crate::rows::{RowLists, RowShape};
 use crate::streams::Stream;
+use std::ops::Range;
 use std::sync::Arc;
 
+/// Numbers of inputs that are brought to a GPU at a time.
+const PART: usize = 16 << 20;
+
 /// Samples, in this process's memory.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct Samples<'a> {
     /// Numbers of a row of inputs.
     pub width: usize,
-    /// Rows of inputs, one after the other.
-    pub inputs: &'a [f32],
+    /// Rows of inputs.
+    pub inputs: &'a dyn InputRows,
     /// What a network is to say of each.
     pub targets: SampleTargets<'a>,
     /// How much each counts; empty where all count alike.
@@ -55,12 +59,6 @@ impl DataSet {
             }
         };
         let shape = content.shape();
-        let inputs = content.inputs;
-        check(
-            "the inputs of a data set",
-            inputs.len(),
-            samples * shape.inputs,
-        )?;
         check(
             "the numbers of a data set",
             numbers.len(),
@@ -72,7 +70,16 @@ impl DataSet {
         let memory = DeviceMemory::new(&gpu.device, Self::bytes(samples, shape), "the data set")?;
         let lists = RowLists::new(&mut Arena::new(memory.address()), shape, samples);
         let stream = Stream::new(&gpu.device)?;
-        memory.write(&stream, lists.inputs, inputs)?;
+        let rows = (PART / shape.inputs.max(1)).clamp(1, samples.max(1));
+        let mut part = vec![0.0; rows * shape.inputs];
+        for first in (0..samples).step_by(rows) {
+            let range = first..(first + rows).min(samples);
+            let part = &mut part[..range.len() * shape.inputs];
+            content.inputs.write(range, part);
+            let start = first * shape.inputs;
+            let to = lists.inputs.part(start..start + part.len());
+            memory.write(&stream, to, part)?;
+        }
         memory.write(&stream, lists.classes, classes)?;
         memory.write(&stream, lists.numbers, numbers)?;
         memory.write(&stream, lists.weights, content.weights)?;
@@ -109,6 +116,26 @@ impl DataSet {
 
     pub(crate) fn lists(&self) -> RowLists {
         self.lists
+    }
+}
+
+/// Inputs of samples that are asked for part by part, so that nobody need have all of them at once.
+pub trait InputRows {
+    /// Writes the inputs of some samples, row after row.
+    fn write(&self, samples: Range<usize>, to: &mut [f32]);
+}
+
+/// All of them, one after the other.
+impl InputRows for Vec<f32> {
+    fn write(&self, samples: Range<usize>, to: &mut [f32]) {
+        let width = to.len() / samples.len().max(1);
+        to.copy_from_slice(&self[samples.start * width..samples.end * width]);
+    }
+}
+
+impl<F: Fn(Range<usize>, &mut [f32])> InputRows for F {
+    fn write(&self, samples: Range<usize>, to: &mut [f32]) {
+        self(samples, to);
     }
 }
 

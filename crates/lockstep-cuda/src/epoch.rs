@@ -64,7 +64,7 @@ impl Epoch<'_> {
 pub struct LaneReport {
     /// Since the epoch began.
     pub epoch: LossSum,
-    /// Since the report before this one, or since the epoch began.
+    /// Since [`Training::begin_window`](crate::Training::begin_window), or since training began.
     pub window: LossSum,
     /// Its loss in the newest step that it had rows in.
     pub last: f64,

@@ -33,7 +33,7 @@ mod timing;
 mod training;
 
 pub use arguments::Arguments;
-pub use data_set::{DataSet, SampleTargets, Samples};
+pub use data_set::{DataSet, InputRows, SampleTargets, Samples};
 pub use epoch::{Epoch, LaneReport};
 pub use error::CudaError;
 pub use forecast::MemoryNeeded;

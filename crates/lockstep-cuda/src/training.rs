@@ -13,14 +13,13 @@ use crate::gang::GangMemory;
 use crate::gpu::Gpu;
 use crate::launch::LoadedLaunch;
 use crate::memory::{DeviceMemory, DeviceSlice, Pinned};
-use crate::network::{LaneSum, Progress, RowSum, StepRate};
+use crate::network::{LaneSum, Progress, StepRate};
 use crate::plan::Plan;
 use crate::ring::{BatchSlot, Ring, SLOTS};
 use crate::rows::RowShape;
 use crate::setup::{InputPlace, Setup};
 use crate::streams::{Event, Graph, Stream};
 use extras::Extras;
-use lockstep_nn::LossSum;
 use std::ops::Range;
 
 /// Steps between two marks in the stream.
@@ -111,6 +110,8 @@ impl Training {
             let weights = plan.batch.targets.class_weights;
             memory.write(&stream, weights, &shape.class_weights)?;
         }
+        let sums = vec![LaneSum::nothing(); plan.batch.sums.len()];
+        memory.write(&stream, plan.batch.sums, &sums)?;
         memory.write(&stream, plan.update.values, beginning.values)?;
         for (i, plane) in plan.update.planes.into_iter().enumerate() {
             memory.clear(&stream, plane)?;
@@ -167,11 +168,10 @@ impl Training {
     /// When its parts are not as long as the epoch, it names samples that there are not, or steps before have failed.
     pub fn begin_epoch(&mut self, epoch: Epoch<'_>) -> Result<(), CudaError> {
         epoch.check(&self.setup, self.set.as_ref())?;
-        let sums: Vec<LaneSum> = epoch
-            .sums
-            .iter()
-            .map(|&sum| LaneSum::beginning(sum))
-            .collect();
+        let mut sums = self.sums()?;
+        for (sum, &epoch) in sums.iter_mut().zip(epoch.sums) {
+            sum.begin_epoch(epoch);
+        }
         let progress = Progress {
             step: epoch.step,
             in_epoch: epoch.in_epoch as u64,
@@ -300,7 +300,7 @@ impl Training {
     ///
     /// # Errors
     /// When the worker trains alone, its batches have no such sum, or a step has failed.
-    pub fn partial(&mut self, number: usize) -> Result<&[f32], CudaError> {
+    pub fn partial(&self, number: usize) -> Result<&[f32], CudaError> {
         let most = self.setup.batches.iter().map(|batch| batch.partials.len());
         let most = most.max().unwrap_or(0);
         match &self.gang {
@@ -343,25 +343,30 @@ impl Training {
         gang.queue_values(&self.memory, &self.stream, (values, range))
     }
 
-    /// What each lane has come to, when all steps that were queued are done. The next window begins.
+    /// What each lane has come to, when all steps that were queued are done.
     ///
     /// # Errors
     /// When a step has failed.
     pub fn report(&mut self) -> Result<Vec<LaneReport>, CudaError> {
-        let Self {
-            memory,
-            stream,
-            plan,
-            ..
-        } = self;
-        let mut sums = vec![LaneSum::beginning(LossSum::default()); plan.batch.sums.len()];
-        memory.read(stream, plan.batch.sums, &mut sums)?;
-        let reports = sums.iter().map(LaneSum::report).collect();
-        for sum in &mut sums {
-            sum.window = RowSum::of(LossSum::default());
-        }
-        memory.write(stream, plan.batch.sums, &sums)?;
-        Ok(reports)
+        Ok(self.sums()?.iter().map(LaneSum::report).collect())
+    }
+
+    /// What each lane has come to, as the device has it.
+    fn sums(&self) -> Result<Vec<LaneSum>, CudaError> {
+        let on_device = self.plan.batch.sums;
+        let mut sums = vec![LaneSum::nothing(); on_device.len()];
+        self.memory.read(&self.stream, on_device, &mut sums)?;
+        Ok(sums)
+    }
+
+    /// Begins the next window of sums.
+    ///
+    /// # Errors
+    /// As [`Training::report`].
+    pub fn begin_window(&mut self) -> Result<(), CudaError> {
+        let mut sums = self.sums()?;
+        sums.iter_mut().for_each(LaneSum::begin_window);
+        (self.memory).write(&self.stream, self.plan.batch.sums, &sums)
     }
 
     /// Scores with other values than those that are trained, or with those again. It costs a copy to the device.

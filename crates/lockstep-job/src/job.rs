@@ -8,8 +8,8 @@ use crate::field::Field;
 use crate::file::JobFile;
 use crate::keys::{Check, SchemaLimits};
 use crate::{
-    Data, Embed, Every, JobError, JobGang, Kube, Location, NetworkJob, Notify, Recover, Resources,
-    Run, ScriptJob, Storage, Track, TreesJob, Workers,
+    Data, Embed, Every, JobDevice, JobError, JobGang, Kube, Location, NetworkJob, Notify, Recover,
+    Resources, Run, ScriptJob, Storage, Track, TreesJob, Workers,
 };
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value, json};
@@ -127,6 +127,14 @@ impl Job {
             LearnerJob::Network(network) => network.train.threads = Some(threads),
             LearnerJob::Script(_) => {}
             LearnerJob::Trees(trees) => trees.train.threads = Some(threads),
+        }
+    }
+
+    /// What its network is computed on, if it trains one.
+    pub fn device(&self) -> Option<JobDevice> {
+        match &self.learner {
+            LearnerJob::Network(network) => Some(network.train.device),
+            _ => None,
         }
     }
 

@@ -29,6 +29,7 @@ mod bytes;
 mod checkpoint;
 mod data;
 mod defaults;
+mod device;
 mod diagnostic;
 mod embed;
 mod error;
@@ -73,6 +74,7 @@ pub use data::{
     JobNormalise, JobSplit, JobTransform, Label, Location, Split, Validation,
 };
 pub use defaults::is_default;
+pub use device::JobDevice;
 pub use diagnostic::{Diagnostic, printable};
 pub use embed::Embed;
 pub use error::JobError;

@@ -7,6 +7,7 @@
 
 mod checkpoint;
 mod decision;
+mod device;
 mod embedding;
 mod error;
 mod layer_setting;
@@ -24,6 +25,7 @@ mod trees;
 
 pub use checkpoint::{CheckpointRules, Interval};
 pub use decision::{ClassWeights, DecisionRules, Threshold};
+pub use device::DeviceChoice;
 pub use embedding::{EmbedPlan, EmbeddedSet};
 pub use error::ResolveError;
 pub use learning::LearningSettings;
@@ -57,6 +59,8 @@ pub struct ResolvedJob {
     pub training: TrainingSettings,
     /// With how many workers the run begins, where it need not wait for all.
     pub enough_workers: Option<usize>,
+    /// Whether a cluster keeps GPUs for the workers.
+    pub asks_gpus: bool,
 }
 
 impl ResolvedJob {
@@ -75,6 +79,7 @@ impl ResolvedJob {
             enough_workers: Some(network.train.workers)
                 .filter(|workers| workers.is_elastic())
                 .map(|workers| workers.min),
+            asks_gpus: job.resources.gpus > 0.0,
         })
     }
 }

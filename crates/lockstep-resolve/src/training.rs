@@ -2,7 +2,7 @@
 
 use crate::parts::split_rule;
 use crate::sources::image_transform;
-use crate::{CheckpointRules, LearningSettings, NetworkPlan, PictureInput};
+use crate::{CheckpointRules, DeviceChoice, LearningSettings, NetworkPlan, PictureInput};
 use lockstep_data::{
     Augment, DataError, Dataset, Encoding, Normalisation, Normaliser, PictureChanges, SplitRule,
     TargetKind,
@@ -30,6 +30,13 @@ pub struct TrainingSettings {
     /// Threads of a worker, if the job says how many.
     #[serde(default)]
     pub threads: Option<usize>,
+    /// What the network is computed on.
+    pub device: DeviceChoice,
+    /// Bytes of a GPU's memory that the training set may take there.
+    pub gpu_data: u64,
+    /// Whether all layers are exchanged as gradients, since a worker may have a device that hands out nothing else. The
+    /// same for the whole gang.
+    pub gradients_only: bool,
     /// Where all random numbers come from.
     pub seed: u64,
     /// The share of the training set that is set aside for validation, where nothing else parts it.
@@ -117,6 +124,9 @@ impl TrainingSettings {
             workers: job.train.workers.max,
             lanes: job.train.lanes,
             threads: job.train.threads,
+            device: job.train.device.into(),
+            gpu_data: job.train.gpu_data.0,
+            gradients_only: false,
             seed: job.train.seed,
             val_share: match split {
                 Some(_) => 0.0,
@@ -189,6 +199,8 @@ fn decides(data: &Data, job: &NetworkJob) -> Value {
         for free in [
             "workers",
             "threads",
+            "device",
+            "gpu_data",
             "epochs",
             "onnx",
             "patience",

@@ -6,7 +6,7 @@ use crate::mixing::Mixer;
 use crate::sets::Sets;
 use crate::targets::TargetRows;
 use lockstep_data::EpochOrder;
-use lockstep_nn::{Batch, Buffer};
+use lockstep_nn::{Batch, Buffer, Targets};
 use lockstep_resolve::TrainingSettings;
 use std::ops::Range;
 
@@ -36,6 +36,20 @@ pub(crate) struct Batches {
     samples: Vec<u32>,
     /// Where each of the program's lanes lies in the buffers, in rows.
     lanes: Vec<Range<usize>>,
+}
+
+/// Rows that were made ready.
+pub(crate) struct PreparedRows<'a> {
+    pub(crate) inputs: &'a [f32],
+    pub(crate) samples: &'a [u32],
+    /// What each is to be taken for.
+    pub(crate) targets: Targets<'a>,
+    /// What each counts; empty where all count alike.
+    pub(crate) weights: &'a [f32],
+    /// What each was mixed with, and to which share; empty where none was.
+    pub(crate) others: &'a [(u32, f32)],
+    /// What all count beside that.
+    pub(crate) factor: f64,
 }
 
 impl Batches {
@@ -86,26 +100,7 @@ impl Batches {
     /// Makes the rows of all of the program's lanes ready, or all rows, for step `step` of the epoch.
     pub(crate) fn prepare(&mut self, sets: &Sets, program: &LaneProgram, step: u64) {
         self.lanes.clear();
-        if let Some(shape) = &mut self.shape {
-            let first = step as usize * self.batch;
-            let samples = &self.order.indices()[first..first + program.batch];
-            let (labels, weights) = (sets.train.labels(), sets.train.weights());
-            let class = |sample: u32| labels.get(sample as usize).copied().unwrap_or_default();
-            let (mixer, step) = (&self.mixer, self.first_step + step);
-            shape.begin(samples.iter().map(|&sample| {
-                let mixture = mixer
-                    .as_ref()
-                    .map(|mixer| mixer.mixture(step, sample, &sets.train_indices));
-                let other = mixture.map(|mixture| (class(mixture.other), mixture.share));
-                let (other, share) = other.unwrap_or_default();
-                WeighedSample {
-                    weight: weights.map_or(1.0, |weights| weights[sample as usize]),
-                    class: class(sample),
-                    other,
-                    share,
-                }
-            }));
-        }
+        self.weigh(sets, program.batch, step);
         if self.whole {
             self.next = 1 - self.next;
             self.gather(sets, step, 0..program.batch, 0);
@@ -118,6 +113,64 @@ impl Batches {
             self.gather(sets, step, work.rows.clone(), row);
             self.lanes.push(row..row + work.rows.len());
             row += work.rows.len();
+        }
+    }
+
+    /// Adds up what the rows of a step's batch count, where they do not count alike.
+    fn weigh(&mut self, sets: &Sets, batch: usize, step: u64) {
+        let Some(shape) = &mut self.shape else {
+            return;
+        };
+        let first = step as usize * self.batch;
+        let samples = &self.order.indices()[first..first + batch];
+        let (labels, weights) = (sets.train.labels(), sets.train.weights());
+        let class = |sample: u32| labels.get(sample as usize).copied().unwrap_or_default();
+        let (mixer, step) = (&self.mixer, self.first_step + step);
+        shape.begin(samples.iter().map(|&sample| {
+            let mixture = mixer
+                .as_ref()
+                .map(|mixer| mixer.mixture(step, sample, &sets.train_indices));
+            let other = mixture.map(|mixture| (class(mixture.other), mixture.share));
+            let (other, share) = other.unwrap_or_default();
+            WeighedSample {
+                weight: weights.map_or(1.0, |weights| weights[sample as usize]),
+                class: class(sample),
+                other,
+                share,
+            }
+        }));
+    }
+
+    /// What every row counts beside its own weight, for each step of the epoch; nothing where all count alike.
+    pub(crate) fn factors(&mut self, sets: &Sets) -> Vec<f64> {
+        let samples = self.order.indices().len();
+        let steps = match self.shape {
+            Some(_) => samples.div_ceil(self.batch),
+            None => 0,
+        };
+        let factor = |step: usize| {
+            let batch = self.batch.min(samples - step * self.batch);
+            self.weigh(sets, batch, step as u64);
+            self.shape.as_ref().map_or(1.0, LossShape::factor)
+        };
+        (0..steps).map(factor).collect()
+    }
+
+    /// The samples of the epoch, in its order.
+    pub(crate) fn order(&self) -> &[u32] {
+        self.order.indices()
+    }
+
+    /// All rows that were made ready last, lane after lane.
+    pub(crate) fn prepared(&self) -> PreparedRows<'_> {
+        let rows = 0..self.lanes.last().map_or(0, |lane| lane.end);
+        PreparedRows {
+            inputs: &self.inputs()[..rows.end * self.sample_len],
+            samples: &self.samples[rows.clone()],
+            targets: self.targets.rows(rows.clone()),
+            weights: self.weights.get(rows.clone()).unwrap_or_default(),
+            others: self.mixed(rows),
+            factor: self.shape.as_ref().map_or(1.0, LossShape::factor),
         }
     }
 

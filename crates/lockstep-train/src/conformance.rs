@@ -5,13 +5,16 @@
 //! the network says then must have the same bits.
 
 use crate::batches::Batches;
+use crate::cuda::CudaDevice;
 use crate::device::{Device, EpochPlan, ReplicaSetup};
 use crate::host::HostDevice;
 use crate::lanes::LaneProgram;
-use crate::prepare::{largest_lane, model_on, working_model};
+use crate::prepare::{evaluation_rows, largest_lane, model_on, working_model};
 use crate::sets::Sets;
 use crate::snapshot::{Position, Snapshot};
 use lockstep_base::fs::CacheDir;
+use lockstep_cuda::Gpu;
+use lockstep_cuda::driver::emulated::EmulatedDriver;
 use lockstep_gang::{AbortSwitch, CollectiveExt, Solo, tree};
 use lockstep_job::Job;
 use lockstep_nn::optimizer::square_sum;
@@ -142,18 +145,19 @@ fn on_device(specimen: &Specimen, device: &mut dyn Device) -> Outcome {
         .unwrap();
     for epoch in 0..2 {
         let first = epoch * steps;
-        replica.begin_epoch(EpochPlan {
+        let plan = EpochPlan {
             epoch: epoch as u32 + 1,
             done: 0,
             first_step: first,
             updates: (first..first + steps)
                 .map(|number| specimen.update(number))
                 .collect(),
-        });
+        };
+        replica.begin_epoch(plan).unwrap();
         for _ in 0..steps {
             replica.compute().unwrap();
             assert_eq!(replica.finish(1).unwrap(), 1);
-            replica.mark();
+            replica.mark().unwrap();
         }
     }
     replica.settle().unwrap();
@@ -163,9 +167,12 @@ fn on_device(specimen: &Specimen, device: &mut dyn Device) -> Outcome {
     let mut recent = vec![LossSum::default(); settings.lanes];
     replica.take_recent_losses(&mut recent).unwrap();
     let rows = questions(specimen, &model);
-    let said = bits(replica.evaluation(None).0.scores(&rows));
+    let said = bits(replica.evaluation(None).unwrap().0.scores(&rows).unwrap());
     let losses = sums(replica.epoch_losses().unwrap());
-    let (marks, norm) = (replica.take_marks().unwrap(), replica.gradient_norm());
+    let (marks, norm) = (
+        replica.take_marks().unwrap(),
+        replica.gradient_norm().unwrap(),
+    );
     let vectors = replica.vectors();
     let [first, second] = vectors.planes.map(bits);
     Outcome {
@@ -375,6 +382,19 @@ pub(crate) fn check(open: impl Fn(&Specimen, Model) -> Box<dyn Device>) {
         let expected = by_definition(&specimen);
         assert_eq!(found.difference(&expected), None, "{job}");
     }
+}
+
+/// A GPU, emulated.
+#[test]
+fn a_gpu_trains_to_the_bits_of_the_definition() {
+    let Some(driver) = EmulatedDriver::if_it_works(&lockstep_testkit::cache()) else {
+        return;
+    };
+    let gpu = Gpu::of(&driver, 0).unwrap();
+    check(|specimen, model| {
+        let rows = evaluation_rows(&specimen.settings, &specimen.sets.facts(), &model);
+        Box::new(CudaDevice::new(gpu.clone(), model, rows))
+    });
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The coordinator's side of the learner of networks.
 
+use crate::choice::{self, DeviceDecision};
 use crate::learner::{self, LearnerPart};
 use crate::prepare::{Prepared, check_start, plan, prepare, read_snapshot};
 use crate::recover::recover_model;
@@ -113,7 +114,9 @@ impl Coordinator for NetworkCoordinator {
         if pictures.is_some() {
             job.training.pictures = pictures;
         }
-        let (prepared, found) = prepare(&job, cache, progress)?;
+        let device = choice::decide(&mut job.training, job.asks_gpus);
+        let (mut prepared, found) = prepare(&job, cache, progress)?;
+        prepared.notes.extend(device.note);
         let exporter = job.training.learner.onnx.then_some(exporter);
         if let Some(exporter) = exporter {
             exporter.check(prepared.parameters)?;
@@ -134,14 +137,17 @@ impl Coordinator for NetworkCoordinator {
         cache: &CacheDir,
         progress: &mut dyn FnMut(&str),
     ) -> Result<Forecast, LearnerError> {
-        let settings = &self.job.training;
+        let mut job = self.job.clone();
+        let device = choice::decide(&mut job.training, job.asks_gpus);
+        let settings = &job.training;
         let prepared = match vectors {
             Some(vectors) => plan(settings, &DataFacts::of_vectors(settings, vectors))?,
-            None => prepare(&self.job, cache, progress)?.0,
+            None => prepare(&job, cache, progress)?.0,
         };
         let mut notes = prepared.notes.clone();
         notes.extend(check_start(settings, &prepared.data)?.notes);
-        Ok(forecast(settings, &prepared, notes))
+        notes.extend(device.note.clone());
+        Ok(forecast(settings, &prepared, &device, notes))
     }
 }
 
@@ -173,7 +179,12 @@ fn facts(settings: &TrainingSettings, prepared: &Prepared, found: &FoundSets) ->
     }
 }
 
-fn forecast(settings: &TrainingSettings, prepared: &Prepared, notes: Vec<String>) -> Forecast {
+fn forecast(
+    settings: &TrainingSettings,
+    prepared: &Prepared,
+    device: &DeviceDecision,
+    notes: Vec<String>,
+) -> Forecast {
     let (workers, lanes) = (settings.workers, settings.lanes);
     let lanes: Vec<usize> = (0..workers)
         .map(|rank| tree::lanes_of(rank, workers, lanes).len())
@@ -195,6 +206,7 @@ fn forecast(settings: &TrainingSettings, prepared: &Prepared, notes: Vec<String>
             "per_worker_bytes": memory.per_worker_bytes,
             "shared_bytes": memory.shared_bytes,
         },
+        "device": device.words,
         "layers": prepared.layers,
         "notes": notes,
     });
@@ -223,6 +235,7 @@ fn forecast(settings: &TrainingSettings, prepared: &Prepared, notes: Vec<String>
             ("lanes", Fact::Lanes(lanes)),
             ("threads", Fact::Threads(prepared.threads.clone())),
             ("model", model),
+            ("device", Fact::Words(device.words.clone())),
             ("memory", memory),
         ],
         notes,

@@ -107,7 +107,7 @@ pub(crate) trait DeviceReplica {
     fn collective(&mut self) -> &mut dyn SharingCollective;
 
     /// Begins an epoch, or the rest of one, whose steps then follow.
-    fn begin_epoch(&mut self, epoch: EpochPlan);
+    fn begin_epoch(&mut self, epoch: EpochPlan) -> Result<(), TrainError>;
 
     /// Computes the gradients of this rank's lanes in the next step, and hands out what others need of it.
     ///
@@ -119,7 +119,7 @@ pub(crate) trait DeviceReplica {
     fn finish(&mut self, vote: u64) -> Result<u64, TrainError>;
 
     /// Looks at the marked places, and keeps what is found until [`DeviceReplica::take_marks`].
-    fn mark(&mut self);
+    fn mark(&mut self) -> Result<(), TrainError>;
 
     /// What was found since the last call: for each look a mark of the loss and one of every tensor.
     fn take_marks(&mut self) -> Result<Vec<u32>, TrainError>;
@@ -131,7 +131,7 @@ pub(crate) trait DeviceReplica {
     fn take_recent_losses(&mut self, into: &mut [LossSum]) -> Result<(), TrainError>;
 
     /// The norm of the last gradient before it was clipped; none where none is.
-    fn gradient_norm(&mut self) -> Option<f64>;
+    fn gradient_norm(&mut self) -> Result<Option<f64>, TrainError>;
 
     /// Waits for all that was asked for.
     fn settle(&mut self) -> Result<(), TrainError>;
@@ -149,7 +149,7 @@ pub(crate) trait DeviceReplica {
     fn evaluation<'b>(
         &'b mut self,
         weights: Option<&'b [f32]>,
-    ) -> (Box<dyn Scorer + 'b>, &'b mut dyn SharingCollective);
+    ) -> Result<(Box<dyn Scorer + 'b>, &'b mut dyn SharingCollective), TrainError>;
 }
 
 /// What a network is trained for.
@@ -181,5 +181,5 @@ pub(crate) trait Scorer {
     ///
     /// # Panics
     /// When there are more rows than the network was built for, or a part of one.
-    fn scores(&mut self, inputs: &[f32]) -> &[f32];
+    fn scores(&mut self, inputs: &[f32]) -> Result<&[f32], TrainError>;
 }

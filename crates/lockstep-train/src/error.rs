@@ -20,6 +20,10 @@ pub enum TrainError {
     #[error(transparent)]
     Data(#[from] DataError),
 
+    /// A GPU cannot be used, or failed.
+    #[error(transparent)]
+    Cuda(#[from] lockstep_cuda::CudaError),
+
     /// The job cannot be understood.
     #[error(transparent)]
     Resolve(#[from] ResolveError),

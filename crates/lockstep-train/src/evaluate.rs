@@ -75,7 +75,7 @@ impl Evaluator {
                         own.push(said);
                     }
                 };
-                let sum = self.block(network, (set, block), normaliser, &mut note);
+                let sum = self.block(network, (set, block), normaliser, &mut note)?;
                 mine[numbers * number..][..numbers].copy_from_slice(&sum.pack());
             }
         }
@@ -100,7 +100,7 @@ impl Evaluator {
         (set, indices): (&Dataset, &[u32]),
         normaliser: &Normaliser,
         each: &mut dyn FnMut(RowOutput<'_>),
-    ) -> BlockSum {
+    ) -> Result<BlockSum, TrainError> {
         let objective = network.objective();
         let Objective { loss, outputs } = objective;
         let mut sum = BlockSum::new(objective);
@@ -111,7 +111,7 @@ impl Evaluator {
             set.gather(samples, normaliser, inputs);
             self.targets.gather(set, scale, samples, 0);
             let targets = self.targets.rows(0..samples.len());
-            let scores = network.scores(inputs).chunks_exact(outputs);
+            let scores = network.scores(inputs)?.chunks_exact(outputs);
             for ((row, scores), &sample) in scores.enumerate().zip(samples) {
                 let target = targets.of_row(row, outputs);
                 if let Targets::Classes(&[label]) = target {
@@ -141,7 +141,7 @@ impl Evaluator {
                 each(RowOutput::Numbers(&self.said));
             }
         }
-        sum
+        Ok(sum)
     }
 }
 

@@ -37,6 +37,8 @@ pub(crate) struct Workload {
     pub(crate) clips: bool,
     /// Whether every rank averages all weights after every step.
     pub(crate) averages: bool,
+    /// Whether every layer is exchanged as its gradient.
+    pub(crate) gradients_only: bool,
 }
 
 /// Who exchanges what with whom.
@@ -108,6 +110,7 @@ fn strategy(layer: &Factored, is_first: bool, workload: Workload) -> Strategy {
     let worth_factoring = workload.workers > 1
         && !workload.clips
         && !workload.averages
+        && !workload.gradients_only
         && workload.batch * (inputs + outputs) < inputs * outputs;
     let mut chunks = layer.weight_chunks();
     let worth_columns = is_first
@@ -132,6 +135,7 @@ mod tests {
         planes: 1,
         clips: false,
         averages: false,
+        gradients_only: false,
     };
 
     fn strategies(layers: &[LayerSpec], input: Dims, workload: Workload) -> Vec<Strategy> {
@@ -161,6 +165,11 @@ mod tests {
             ..WORKLOAD
         };
         assert_eq!(of(clipped), [Gradient; 3]);
+        let far = Workload {
+            gradients_only: true,
+            ..WORKLOAD
+        };
+        assert_eq!(of(far), [Gradient; 3]);
         let many_rows = Workload {
             batch: 1000,
             ..WORKLOAD

@@ -12,7 +12,7 @@ use crate::sets::Sets;
 use crate::snapshot::Snapshot;
 use lockstep_base::progress::{Phase, enter};
 use lockstep_gang::SharingCollective;
-use lockstep_nn::{LossSum, MarkedPlaces, Model, StatePart, StateVector, Step};
+use lockstep_nn::{Layout, LossSum, MarkedPlaces, Model, StatePart, StateVector, Step};
 use std::ops::Range;
 
 /// A network on the processor.
@@ -46,11 +46,7 @@ impl Device for HostDevice {
         let settings = setup.settings;
         let layout = self.model.layout();
         let planes = setup.optimizer().planes();
-        let mut state = StateVector::new(layout, &beginning.state, planes);
-        for (number, plane) in beginning.planes.iter().enumerate().take(planes) {
-            let own = state.part_mut(StatePart::Plane(number));
-            own[..plane.len()].copy_from_slice(plane);
-        }
+        let state = state_of(layout, beginning, planes);
         let exchange = ExchangeSetup {
             layout,
             exchange: &setup.exchange,
@@ -83,6 +79,16 @@ impl Device for HostDevice {
             marks: Vec::new(),
         }))
     }
+}
+
+/// What training begins with, in this process's memory, with so many vectors of the optimizer.
+pub(crate) fn state_of(layout: &Layout, beginning: &Snapshot, planes: usize) -> StateVector {
+    let mut state = StateVector::new(layout, &beginning.state, planes);
+    for (number, plane) in beginning.planes.iter().enumerate().take(planes) {
+        let own = state.part_mut(StatePart::Plane(number));
+        own[..plane.len()].copy_from_slice(plane);
+    }
+    state
 }
 
 /// A replica in this process's memory.
@@ -127,7 +133,7 @@ impl DeviceReplica for HostReplica<'_> {
         &mut *self.gang.collective
     }
 
-    fn begin_epoch(&mut self, epoch: EpochPlan) {
+    fn begin_epoch(&mut self, epoch: EpochPlan) -> Result<(), TrainError> {
         let was = enter(Phase::Data);
         self.batches.begin(epoch.epoch);
         self.step = epoch.done;
@@ -137,6 +143,7 @@ impl DeviceReplica for HostReplica<'_> {
         self.epoch = Some(epoch);
         self.prepare(self.step);
         enter(was);
+        Ok(())
     }
 
     fn compute(&mut self) -> Result<(), TrainError> {
@@ -215,12 +222,13 @@ impl DeviceReplica for HostReplica<'_> {
         Ok(vote)
     }
 
-    fn mark(&mut self) {
+    fn mark(&mut self) -> Result<(), TrainError> {
         let epoch = self.epoch.as_ref().expect("an epoch has begun");
         self.marks.push(MarkedPlaces::of_loss(self.first_loss));
         let step = epoch.first_step + self.step;
         self.marked
             .look(step, self.gang.state.values(), &mut self.marks);
+        Ok(())
     }
 
     fn take_marks(&mut self) -> Result<Vec<u32>, TrainError> {
@@ -237,8 +245,8 @@ impl DeviceReplica for HostReplica<'_> {
         Ok(())
     }
 
-    fn gradient_norm(&mut self) -> Option<f64> {
-        self.gang.gradient_norm()
+    fn gradient_norm(&mut self) -> Result<Option<f64>, TrainError> {
+        Ok(self.gang.gradient_norm())
     }
 
     fn settle(&mut self) -> Result<(), TrainError> {
@@ -265,14 +273,14 @@ impl DeviceReplica for HostReplica<'_> {
     fn evaluation<'b>(
         &'b mut self,
         weights: Option<&'b [f32]>,
-    ) -> (Box<dyn Scorer + 'b>, &'b mut dyn SharingCollective) {
+    ) -> Result<(Box<dyn Scorer + 'b>, &'b mut dyn SharingCollective), TrainError> {
         let average = self.average.as_ref().and_then(WeightAverage::values);
         let own = average.unwrap_or(self.gang.state.values());
         let scorer = HostScorer {
             model: self.model,
             values: weights.unwrap_or(own),
         };
-        (Box::new(scorer), &mut *self.gang.collective)
+        Ok((Box::new(scorer), &mut *self.gang.collective))
     }
 }
 
@@ -287,7 +295,7 @@ impl Scorer for HostScorer<'_> {
         Objective::of(self.model)
     }
 
-    fn scores(&mut self, inputs: &[f32]) -> &[f32] {
-        self.model.scores(self.values, inputs)
+    fn scores(&mut self, inputs: &[f32]) -> Result<&[f32], TrainError> {
+        Ok(self.model.scores(self.values, inputs))
     }
 }

@@ -39,7 +39,7 @@ impl LearnerPart {
 pub(crate) fn open(assignment: &Assignment) -> Result<Box<dyn Learner>, LearnerFailure> {
     let open = || {
         let part = LearnerPart::of(assignment)?;
-        Opened::open(&part, &CacheDir::locate()?)
+        Opened::open(&part, assignment.rank, &CacheDir::locate()?)
     };
     match open() {
         Ok(opened) => Ok(Box::new(Training { opened })),

@@ -8,9 +8,11 @@ mod average;
 mod batches;
 mod card;
 mod checkpoint;
+mod choice;
 #[cfg(test)]
 mod conformance;
 mod coordinator;
+mod cuda;
 mod device;
 mod error;
 mod evaluate;

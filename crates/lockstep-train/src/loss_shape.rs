@@ -5,6 +5,7 @@
 //! with nothing exchanged.
 
 use crate::sets::Sets;
+use lockstep_cuda::TargetShape;
 use lockstep_nn::{ShapedClasses, Targets, WeightedNumbers};
 use lockstep_resolve::TrainingSettings;
 
@@ -54,6 +55,21 @@ impl LossShape {
         let sum: f64 = weights.sum();
         // Of a batch in which nothing counts, nothing is learned.
         self.factor = if sum > 0.0 { rows / sum } else { 0.0 };
+    }
+
+    /// How rows count, for a device that computes losses by itself.
+    pub(crate) fn of_targets(&self, is_mixed: bool) -> TargetShape {
+        TargetShape {
+            class_weights: self.weights.clone(),
+            is_weighted: self.weighted,
+            is_mixed,
+            smoothing: self.smoothing,
+        }
+    }
+
+    /// What every row of the batch counts beside that.
+    pub(crate) fn factor(&self) -> f64 {
+        self.factor
     }
 
     /// The targets of some rows of the batch, what these are mixed with, and how much each counts.

@@ -262,7 +262,11 @@ fn capacity(settings: &TrainingSettings, data: &DataFacts, model: &Model) -> Cap
 }
 
 /// Rows that an evaluation computes at a time.
-fn evaluation_rows(settings: &TrainingSettings, data: &DataFacts, model: &Model) -> usize {
+pub(crate) fn evaluation_rows(
+    settings: &TrainingSettings,
+    data: &DataFacts,
+    model: &Model,
+) -> usize {
     let row = model.workspace_bytes_for(2) - model.workspace_bytes_for(1);
     rows_at_once(largest_lane(settings, data), row)
 }
@@ -312,6 +316,7 @@ pub(crate) fn exchange_plan(
         planes: settings.learner.optimizer.planes(),
         clips: settings.learner.clip_norm.is_some(),
         averages: settings.learner.average.is_some(),
+        gradients_only: settings.gradients_only,
     };
     ExchangePlan::new(layout, workload)
 }

@@ -142,7 +142,7 @@ impl TrainedModel for Trained {
                         probabilities.extend(scores.iter().map(of));
                     }
                 },
-            );
+            )?;
             block.losses.push(sum.loss.loss);
         }
         self.saved.outputs.decide(&mut block.predictions);

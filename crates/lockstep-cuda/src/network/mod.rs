@@ -44,5 +44,5 @@ pub(crate) use loss::{LossKernel, LossPass};
 pub(crate) use marks::MarkMemory;
 pub(crate) use pass::{Pass, PassKind, PassMemory};
 pub(crate) use planner::{Constant, Planner};
-pub(crate) use step::{BatchMemory, LaneSum, LaneTables, Progress, RowSum};
+pub(crate) use step::{BatchMemory, LaneSum, LaneTables, Progress};
 pub(crate) use update::{OptimizerKernel, StepRate, UpdateMemory};

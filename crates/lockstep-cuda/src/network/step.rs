@@ -106,7 +106,7 @@ impl BeginStep {
 }
 
 impl RowSum {
-    pub(crate) fn of(sum: LossSum) -> Self {
+    fn of(sum: LossSum) -> Self {
         Self {
             loss: sum.loss,
             correct: sum.correct,
@@ -124,15 +124,26 @@ impl RowSum {
 }
 
 impl LaneSum {
-    /// Of a lane that has come to so much in the epoch.
-    pub(crate) fn beginning(epoch: LossSum) -> Self {
+    /// Of a lane that has come to nothing yet.
+    pub(crate) fn nothing() -> Self {
+        let nothing = RowSum::of(LossSum::default());
         Self {
-            epoch: RowSum::of(epoch),
-            window: RowSum::of(LossSum::default()),
+            epoch: nothing,
+            window: nothing,
             last: 0.0,
             diverged_step: NEVER,
             diverged_loss: 0.0,
         }
+    }
+
+    /// Begins an epoch, or the rest of one in which the lane has come to so much.
+    pub(crate) fn begin_epoch(&mut self, sum: LossSum) {
+        self.epoch = RowSum::of(sum);
+    }
+
+    /// Begins the next window.
+    pub(crate) fn begin_window(&mut self) {
+        self.window = RowSum::of(LossSum::default());
     }
 
     /// What is told of it.

@@ -9,10 +9,9 @@ mod emulator;
 mod timing;
 mod training;
 
-use lockstep_cuda::driver::Driver;
+use lockstep_cuda::Gpu;
 use lockstep_cuda::driver::cuda::CudaDriver;
 use lockstep_cuda::driver::emulated::EmulatedDriver;
-use lockstep_cuda::{CudaError, Gpu};
 use lockstep_testkit::CountingAllocator;
 
 #[global_allocator]
@@ -20,22 +19,7 @@ static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 /// The emulated GPU, if there is a compiler for it.
 fn emulated() -> Option<EmulatedDriver> {
-    let driver = EmulatedDriver::new(&lockstep_testkit::cache().join("cuda-emulated"));
-    match driver.open(0).and_then(|device| {
-        let file = lockstep_cuda::FILES
-            .iter()
-            .find(|file| file.name == "batch");
-        device.function(file.expect("a file of kernels"), "end_step", 0)
-    }) {
-        Err(CudaError::NoCompiler) => {
-            println!("skipped: {}", CudaError::NoCompiler);
-            None
-        }
-        found => {
-            found.expect("an emulated GPU that works");
-            Some(driver)
-        }
-    }
+    EmulatedDriver::if_it_works(&lockstep_testkit::cache())
 }
 
 /// NVIDIA's driver, if there is one, and a GPU.

@@ -13,8 +13,9 @@ pub use network::{JobLoss, NetworkTraining};
 pub use workers::{Workers, WorkersRange};
 
 use crate::field::Field;
-use crate::keys::{Any, FromField, keys};
+use crate::keys::{Any, By, FromField, keys};
 use crate::section::Section;
+use crate::{Bytes, JobDevice};
 
 keys! {
     /// How the network is trained.
@@ -31,6 +32,11 @@ keys! {
         /// Threads of a worker. Any number gives the same weights. If left out, the workers of a machine share the cores
         /// that the run may use.
         threads: Option<usize> = optional => 1..=MAX_THREADS;
+        /// What the network is computed on. It does not change the weights.
+        device: JobDevice = default(JobDevice::Auto) => Any;
+        /// The most memory of a GPU that the training set may take there. A larger set is gathered by the processor,
+        /// batch by batch.
+        gpu_data: Bytes = default(Bytes(8 << 30)) => By(|field: &Field<'_>| Bytes::read(field, Bytes(0)));
         /// Where all random numbers of the run come from.
         seed: u64 = default(0) => 0..=MAX_SEED;
     }

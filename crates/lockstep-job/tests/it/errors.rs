@@ -217,6 +217,7 @@ fn every_mistake_is_named_at_its_place_with_what_would_be_right() {
         ("batch = 32", "batch = 32\nworkers = 0", "10:11", "at least 1", ""),
         ("batch = 32", "batch = 32\nlanes = 0", "10:9", "at least 1", ""),
         ("batch = 32", "batch = 32\nthreads = 0", "10:11", "at least 1", ""),
+        ("batch = 32", "batch = 32\ndevice = \"gpu\"", "10:10", "cannot be \"gpu\"", "\"cuda:1\" for the second GPU"),
         ("batch = 32", "batch = 32\nseed = -1", "10:8", "at least 0, found -1", ""),
         ("batch = 32", "batch = 32\nclip_norm = 0", "10:13", "greater than 0", ""),
         ("batch = 32", "batch = 32\nonnx = \"model.onnx\"", "10:8", "true or false", ""),

@@ -1,9 +1,10 @@
 //! From a file on disk, and what the command line says, to a job.
 
 use lockstep_job::{
-    Data, DataRef, Every, Job, JobAugment, JobCheckpoint, JobColumns, JobDecision, JobError,
-    JobNetwork, JobOptimizer, JobSchedule, JobTransport, Location, Measure, NetworkJob,
-    NetworkTraining, Override, Recover, Split, Storage, Train, Validation, Workers, template,
+    Bytes, Data, DataRef, Every, Job, JobAugment, JobCheckpoint, JobColumns, JobDecision,
+    JobDevice, JobError, JobNetwork, JobOptimizer, JobSchedule, JobTransport, Location, Measure,
+    NetworkJob, NetworkTraining, Override, Recover, Split, Storage, Train, Validation, Workers,
+    template,
 };
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -81,6 +82,8 @@ fn a_job_file_that_says_little_gets_the_documented_defaults() {
             workers: Workers::exactly(1),
             lanes: 1,
             threads: None,
+            device: JobDevice::Auto,
+            gpu_data: Bytes(8 << 30),
             seed: 0,
         }
     );
@@ -467,6 +470,8 @@ fn rows_are_in_the_files_order_with_paths_that_can_be_set() {
         "train.onnx: false",
         "train.workers: 1",
         "train.lanes: 1",
+        "train.device: auto",
+        "train.gpu_data: 8 GiB",
         "train.seed: 0",
         "run.store: /jobs/runs",
         "checkpoint.every: 1 epoch",

@@ -2,12 +2,12 @@
 
 use lockstep_job::{
     Bytes, ClassWeights, Comparison, Condition, Data, DataRef, Embed, Every, Features, Job,
-    JobAugment, JobCheckpoint, JobColumnType, JobColumns, JobCsv, JobDecision, JobEncoding,
-    JobFilter, JobGang, JobLayer, JobLoss, JobModel, JobNetwork, JobNormalise, JobOptimizer,
-    JobSchedule, JobSplit, JobThreshold, JobTransform, JobTransport, Keep, Kube, Label, LearnerJob,
-    Location, Measure, NetworkJob, NetworkTraining, Notify, Occasion, Pair, Placement,
-    PositiveClass, Recover, Resources, Run, Split, Storage, TensorBoard, ThresholdRule, Toleration,
-    Track, Train, Validation, Volume, VolumeSource, WeightRule, Workers,
+    JobAugment, JobCheckpoint, JobColumnType, JobColumns, JobCsv, JobDecision, JobDevice,
+    JobEncoding, JobFilter, JobGang, JobLayer, JobLoss, JobModel, JobNetwork, JobNormalise,
+    JobOptimizer, JobSchedule, JobSplit, JobThreshold, JobTransform, JobTransport, Keep, Kube,
+    Label, LearnerJob, Location, Measure, NetworkJob, NetworkTraining, Notify, Occasion, Pair,
+    Placement, PositiveClass, Recover, Resources, Run, Split, Storage, TensorBoard, ThresholdRule,
+    Toleration, Track, Train, Validation, Volume, VolumeSource, WeightRule, Workers,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -439,7 +439,7 @@ prop_compose! {
                     patience: clip_norm.map(|_| 7),
                     min_change: clip_norm.map(|norm| norm / 100.0),
                 },
-                workers: Workers { min, max }, lanes, threads: Some(2), seed,
+                workers: Workers { min, max }, lanes, threads: Some(2), device: JobDevice::Cuda((lanes > 2).then_some(1)), gpu_data: Bytes(3 << 20), seed,
             } })),
             run: Run {
                 store: Location::new(store),

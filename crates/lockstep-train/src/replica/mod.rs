@@ -226,6 +226,40 @@ impl GangReplica {
         }
     }
 
+    /// Takes this rank's partial sums of the step, those that have rows, each as long as the state vector, and exchanges them.
+    pub(crate) fn take_partials(
+        &mut self,
+        step: &StepPlan<'_>,
+        sums: &[&[f32]],
+    ) -> Result<(), TrainError> {
+        if sums.is_empty() {
+            return Ok(());
+        }
+        let rank = self.collective.rank();
+        let present = &step.program.present[rank];
+        for chunk in (0..self.collective.plan().chunks()).rev() {
+            if self.rates[chunk] == 0.0 {
+                continue;
+            }
+            let plan = self.collective.plan();
+            let (range, is_own) = (plan.chunk(chunk), plan.owner(chunk) == rank);
+            let partials = (0..present.len()).filter(|&partial| present[partial]);
+            for (partial, sum) in partials.zip(sums) {
+                let from = &sum[range.clone()];
+                let to = match is_own {
+                    true => self.lane_sums.part_mut(partial, range.clone()),
+                    false => self.collective.outbox(chunk, partial),
+                };
+                to.copy_from_slice(from);
+            }
+            self.hand_over(step, chunk);
+        }
+        match self.failed.take() {
+            None => Ok(()),
+            Some(error) => Err(error.into()),
+        }
+    }
+
     /// Called when all lanes of this rank are computed: what lanes without rows owe is handed over too,
     /// since the owners count on every rank's word.
     pub(crate) fn computed(&mut self, step: &StepPlan<'_>) -> Result<(), TrainError> {

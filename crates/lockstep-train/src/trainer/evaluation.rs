@@ -225,7 +225,7 @@ fn measure(
     samples: (&Dataset, &[u32]),
     predictions: Option<&mut Predictions>,
 ) -> Result<Metrics, TrainError> {
-    let (mut network, collective) = steps.replica.evaluation(state);
+    let (mut network, collective) = steps.replica.evaluation(state)?;
     let normaliser = &sets.normaliser;
     let metrics = evaluator.run(&mut *network, samples, normaliser, collective, predictions)?;
     drop(network);

@@ -16,10 +16,9 @@ mod steps;
 mod trace;
 
 use crate::checkpoint::{Checkpointer, Vote};
+use crate::choice;
 use crate::device::Device;
 use crate::evaluate::mean;
-use crate::host::HostDevice;
-use crate::prepare::{threads_here, working_model};
 use crate::sets::Sets;
 use crate::snapshot::{Snapshot, StateView};
 use crate::{LearnerPart, TrainError, weights};
@@ -47,7 +46,11 @@ pub(crate) struct Opened {
 impl Opened {
     /// Opens the data where it was found, and builds the model. What was found may be gone by now: the cache can
     /// be cleared at any time. Then it is looked for again.
-    pub(crate) fn open(part: &LearnerPart, cache: &CacheDir) -> Result<Self, TrainError> {
+    pub(crate) fn open(
+        part: &LearnerPart,
+        rank: usize,
+        cache: &CacheDir,
+    ) -> Result<Self, TrainError> {
         let settings = &part.settings;
         let sets = match Sets::reopen(settings, &part.found) {
             Err(TrainError::Data(DataError::DecodedGone { .. })) => {
@@ -57,11 +60,10 @@ impl Opened {
             }
             sets => sets?,
         };
-        let threads = threads_here(settings, &sets.facts())?;
-        let (model, evaluation_rows) = working_model(settings, &sets.facts(), &threads)?;
+        let (device, evaluation_rows) = choice::open(settings, &sets.facts(), rank)?;
         Ok(Self {
             sets,
-            device: Box::new(HostDevice::new(model)),
+            device,
             evaluation_rows,
         })
     }
@@ -181,7 +183,7 @@ impl Trainer<'_> {
         reporter: &mut Reporter,
     ) -> Result<Vote, TrainError> {
         let began = Instant::now();
-        let epoch = self.steps.begin_epoch();
+        let epoch = self.steps.begin_epoch()?;
         reporter.resume();
         let mut vote = Vote::GoOn;
         while !self.steps.is_epoch_complete() {
@@ -228,7 +230,7 @@ impl Trainer<'_> {
                 total_s: self.steps.seconds(),
                 samples_per_s,
                 lr: Some(lr),
-                gradient_norm: self.steps.replica.gradient_norm(),
+                gradient_norm: self.steps.replica.gradient_norm()?,
                 best: measured.best,
             };
             self.publisher.note_epoch(&result);

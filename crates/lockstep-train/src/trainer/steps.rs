@@ -112,7 +112,7 @@ impl<'a> StepLoop<'a> {
     }
 
     /// Begins the rest of the epoch in progress and says which it is, counted from 1.
-    pub(super) fn begin_epoch(&mut self) -> u32 {
+    pub(super) fn begin_epoch(&mut self) -> Result<u32, TrainError> {
         self.clock.epoch = Some((Instant::now(), self.clock.samples));
         let epoch = self.position.epochs + 1;
         let done = self.position.step_in_epoch;
@@ -125,8 +125,8 @@ impl<'a> StepLoop<'a> {
             updates: (first_step..first_step + self.steps_per_epoch)
                 .map(update)
                 .collect(),
-        });
-        epoch
+        })?;
+        Ok(epoch)
     }
 
     /// Whether all steps of the epoch are done.
@@ -222,7 +222,7 @@ impl<'a> StepLoop<'a> {
                 reporter.send(&FromWorker::Trace(tracer.begin()))?;
             }
             if tracer.is_marked(end.step) {
-                self.replica.mark();
+                self.replica.mark()?;
             }
             if tracer.is_full() {
                 self.tell_marks(reporter)?;

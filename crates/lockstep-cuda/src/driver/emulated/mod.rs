@@ -9,6 +9,7 @@ mod device;
 
 use super::{Device, DeviceFacts, Driver, DriverVersion};
 use crate::error::CudaError;
+use crate::kernels::BATCH;
 use device::EmulatedDevice;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -27,6 +28,26 @@ impl EmulatedDriver {
     pub fn new(folder: &Path) -> Self {
         Self {
             folder: folder.to_owned(),
+        }
+    }
+
+    /// The same for tests, with a folder of its own in this cache. Without a compiler it says that the test is skipped.
+    ///
+    /// # Panics
+    /// When there is a compiler, and it cannot make the kernels.
+    pub fn if_it_works(cache: &Path) -> Option<Self> {
+        let driver = Self::new(&cache.join("cuda-emulated"));
+        let device = driver.open(0);
+        let tried = device.and_then(|device| device.function(&BATCH, "end_step", 0));
+        match tried {
+            Err(CudaError::NoCompiler) => {
+                println!("skipped: {}", CudaError::NoCompiler);
+                None
+            }
+            tried => {
+                tried.expect("an emulated GPU that works");
+                Some(driver)
+            }
         }
     }
 }

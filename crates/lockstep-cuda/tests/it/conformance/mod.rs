@@ -233,6 +233,7 @@ fn run(training: &mut Training, host: &mut Host, case: &Case, number: usize) -> 
             }
         }
         let reports: Vec<LaneReport> = training.report().expect("steps without errors");
+        training.begin_window().expect("steps without errors");
         for (lane, report) in reports.iter().enumerate() {
             sums[lane] = report.epoch;
             windows[lane].correct += report.window.correct;

@@ -4,7 +4,8 @@ use super::check::{Check, State};
 use crate::view::{bytes, plural};
 use lockstep_base::fs::CacheDir;
 use lockstep_bench::MachineFacts;
-use lockstep_job::Job;
+use lockstep_cuda::{CudaError, Gpu};
+use lockstep_job::{Job, JobDevice};
 use rustix::process::{Resource, getrlimit};
 use std::path::Path;
 
@@ -23,6 +24,7 @@ pub(super) fn checks(job: Option<&Job>) -> Vec<Check> {
         program(),
         cores(&facts, job),
         memory(&facts),
+        gpus(job),
         shared_memory(),
         open_files(),
         cache(),
@@ -85,6 +87,39 @@ fn memory(facts: &MachineFacts) -> Check {
             found,
             "give the container or the machine at least 1 GiB, or train with a smaller train.batch",
         ),
+    }
+}
+
+/// The GPUs, or why there are none; only a job that wants one makes that a problem.
+fn gpus(job: Option<&Job>) -> Check {
+    let name = "gpu";
+    let wanted = matches!(job.and_then(Job::device), Some(JobDevice::Cuda(_)));
+    match Gpu::find() {
+        Ok(gpus) => {
+            let words = gpus.iter().map(|gpu| {
+                let [major, minor] = gpu.capability;
+                let memory = bytes(gpu.memory);
+                format!(
+                    "{} with {memory}, compute capability {major}.{minor}",
+                    gpu.name
+                )
+            });
+            Check::ok(name, words.collect::<Vec<_>>().join("; "))
+        }
+        Err(error) if wanted => Check::wrong(
+            State::Problem,
+            name,
+            error.to_string(),
+            "train with `device = \"cpu\"` or \"auto\": the weights are the same",
+        ),
+        Err(CudaError::NoDriver { .. } | CudaError::NoDevice | CudaError::Static) => Check::ok(
+            name,
+            "none: networks are computed on the processor".to_owned(),
+        ),
+        Err(error) => {
+            let what = "networks are computed on the processor until that is mended";
+            Check::wrong(State::Warning, name, error.to_string(), what)
+        }
     }
 }
 

@@ -1,0 +1,134 @@
+//! A worker that trains alone: everything that a step needs lies on the GPU, and nothing comes back but what is asked for.
+
+use super::MARKS;
+use super::lanes::CudaLanes;
+use crate::TrainError;
+use crate::device::{DeviceReplica, EpochPlan, Scorer, StateVectors};
+use lockstep_gang::SharingCollective;
+use lockstep_nn::LossSum;
+
+/// A replica on a GPU, without others beside it.
+pub(super) struct AloneReplica<'a> {
+    lanes: CudaLanes<'a>,
+    collective: Box<dyn SharingCollective>,
+    /// Marks that were taken from the device, and how many looks it still has.
+    marks: Vec<u32>,
+    looks: usize,
+    /// Room for what is read: the state vector, the optimizer's vectors, and the average.
+    vectors: [Vec<f32>; 3],
+    average: Option<Vec<f32>>,
+}
+
+impl<'a> AloneReplica<'a> {
+    /// Of an optimizer with so many vectors.
+    pub(super) fn new(
+        lanes: CudaLanes<'a>,
+        collective: Box<dyn SharingCollective>,
+        (len, planes): (usize, usize),
+    ) -> Self {
+        let vector = |is: bool| vec![0.0; if is { len } else { 0 }];
+        Self {
+            lanes,
+            collective,
+            marks: Vec::new(),
+            looks: 0,
+            vectors: [vector(true), vector(planes > 0), vector(planes > 1)],
+            average: None,
+        }
+    }
+
+    /// Takes the marks that the device has.
+    fn bring_marks(&mut self) -> Result<(), TrainError> {
+        if self.looks > 0 {
+            self.marks.extend(self.lanes.training.take_marks()?);
+            self.looks = 0;
+        }
+        Ok(())
+    }
+}
+
+impl DeviceReplica for AloneReplica<'_> {
+    fn collective(&mut self) -> &mut dyn SharingCollective {
+        &mut *self.collective
+    }
+
+    fn begin_epoch(&mut self, plan: EpochPlan) -> Result<(), TrainError> {
+        self.lanes.begin_epoch(plan)
+    }
+
+    fn compute(&mut self) -> Result<(), TrainError> {
+        self.lanes.queue_step()
+    }
+
+    fn finish(&mut self, vote: u64) -> Result<u64, TrainError> {
+        self.lanes.end_step();
+        self.collective.cast(vote)?;
+        Ok(self.collective.end_step()?)
+    }
+
+    fn mark(&mut self) -> Result<(), TrainError> {
+        if self.looks == MARKS {
+            self.bring_marks()?;
+        }
+        self.lanes.training.mark()?;
+        self.looks += 1;
+        Ok(())
+    }
+
+    fn take_marks(&mut self) -> Result<Vec<u32>, TrainError> {
+        self.bring_marks()?;
+        Ok(std::mem::take(&mut self.marks))
+    }
+
+    fn epoch_losses(&mut self) -> Result<&mut [LossSum], TrainError> {
+        self.lanes.epoch_losses()
+    }
+
+    fn take_recent_losses(&mut self, into: &mut [LossSum]) -> Result<(), TrainError> {
+        self.lanes.take_recent_losses(into)
+    }
+
+    fn gradient_norm(&mut self) -> Result<Option<f64>, TrainError> {
+        Ok(self.lanes.training.gradient_norm()?)
+    }
+
+    fn settle(&mut self) -> Result<(), TrainError> {
+        self.lanes.report().map(|_| ())
+    }
+
+    fn gather_state(&mut self) -> Result<(), TrainError> {
+        let training = &self.lanes.training;
+        training.read_values(&mut self.vectors[0])?;
+        if training.has_average() {
+            let len = self.vectors[0].len();
+            let average = self.average.get_or_insert_with(|| vec![0.0; len]);
+            training.read_average(average)?;
+        }
+        Ok(())
+    }
+
+    fn gather_planes(&mut self) -> Result<(), TrainError> {
+        for (number, plane) in self.vectors[1..].iter_mut().enumerate() {
+            if !plane.is_empty() {
+                self.lanes.training.read_plane(number, plane)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn vectors(&mut self) -> StateVectors<'_> {
+        let [values, first, second] = &self.vectors;
+        StateVectors {
+            values,
+            planes: [first, second],
+            average: self.average.as_deref(),
+        }
+    }
+
+    fn evaluation<'b>(
+        &'b mut self,
+        weights: Option<&'b [f32]>,
+    ) -> Result<(Box<dyn Scorer + 'b>, &'b mut dyn SharingCollective), TrainError> {
+        Ok((self.lanes.scorer(weights)?, &mut *self.collective))
+    }
+}

@@ -1,0 +1,168 @@
+//! A GPU as a device: a worker's lanes are computed together, and steps are queued there, many at a time.
+//!
+//! A worker that trains alone leaves everything to the GPU; what the host asks for is sums of losses now and then. In a
+//! gang, the host exchanges and updates.
+
+mod alone;
+mod feed;
+mod gang;
+mod lanes;
+
+use crate::TrainError;
+use crate::average::WeightAverage;
+use crate::device::{Device, DeviceReplica, Objective, ReplicaSetup};
+use crate::host::state_of;
+use crate::lanes::LaneProgram;
+use crate::replica::{ExchangeSetup, GangReplica};
+use crate::sets::Sets;
+use crate::snapshot::Snapshot;
+use alone::AloneReplica;
+use feed::Feed;
+use gang::CudaGangReplica;
+use lanes::{CudaLanes, EpochPlace};
+use lockstep_cuda::{Beginning, Gpu, LaneRows, ModelDescription, Setup, Training, WorkerBatch};
+use lockstep_gang::SharingCollective;
+use lockstep_nn::{Model, Threads};
+
+/// Looks at the parameters that the device keeps until they are taken.
+const MARKS: usize = 1024;
+
+/// A network on a GPU.
+pub(crate) struct CudaDevice {
+    gpu: Gpu,
+    /// What the network is; it computes nothing.
+    model: Model,
+    /// Rows that are evaluated at a time.
+    evaluation_rows: usize,
+}
+
+impl CudaDevice {
+    /// A network on this GPU that evaluates so many rows at a time.
+    pub(crate) fn new(gpu: Gpu, model: Model, evaluation_rows: usize) -> Self {
+        Self {
+            gpu,
+            model,
+            evaluation_rows,
+        }
+    }
+}
+
+impl Device for CudaDevice {
+    fn model(&self) -> &Model {
+        &self.model
+    }
+
+    fn fingerprint(&self) -> u64 {
+        lockstep_nn::fingerprint()
+    }
+
+    fn replica<'a>(
+        &'a mut self,
+        sets: &'a Sets,
+        setup: ReplicaSetup<'_>,
+        beginning: &Snapshot,
+        collective: Box<dyn SharingCollective>,
+    ) -> Result<Box<dyn DeviceReplica + 'a>, TrainError> {
+        let settings = setup.settings;
+        let layout = self.model.layout();
+        let planes = setup.optimizer().planes();
+        let plan = &setup.exchange.plan;
+        let own = plan.lanes_of(collective.rank());
+        let is_alone = plan.workers() == 1;
+        let feed = Feed::new(&self.gpu, settings, sets)?;
+        let planes_before: Vec<&[f32]> = beginning.planes.iter().map(|plane| &plane[..]).collect();
+        let worker = Setup {
+            model: ModelDescription::of(&self.model),
+            optimizer: setup.optimizer(),
+            seed: settings.seed,
+            lanes: own.len(),
+            batches: (setup.programs.each_ref()).map(|program| worker_batch(program, own.start)),
+            samples: sets.train_indices.len(),
+            scored_rows: self.evaluation_rows,
+            inputs: feed.place(),
+            shape: feed.shape(),
+            clip_norm: settings.learner.clip_norm.filter(|_| is_alone),
+            average: settings.learner.average.filter(|_| is_alone),
+            marks: if is_alone { MARKS } else { 0 },
+            is_alone,
+        };
+        let begin = Beginning {
+            values: &beginning.state,
+            planes: &planes_before,
+            average: beginning.average.as_deref().filter(|_| is_alone),
+        };
+        let training = Training::new(&self.gpu, worker, feed.set(), begin)?;
+        let aside = setup.programs.iter().map(|program| program.aside).max();
+        let lanes = CudaLanes {
+            training,
+            feed,
+            sets,
+            objective: Objective::of(&self.model),
+            programs: setup.programs,
+            steps_per_epoch: setup.steps_per_epoch,
+            own,
+            losses: beginning.position.lane_sums.clone(),
+            epoch: EpochPlace::default(),
+        };
+        if is_alone {
+            let sizes = (beginning.state.len(), planes);
+            return Ok(Box::new(AloneReplica::new(lanes, collective, sizes)));
+        }
+        let exchange = ExchangeSetup {
+            layout,
+            exchange: &setup.exchange,
+            compute: Threads::default(),
+            planes,
+            clip_norm: settings.learner.clip_norm,
+            aside: aside.unwrap_or(0),
+        };
+        let state = state_of(layout, beginning, planes);
+        Ok(Box::new(CudaGangReplica {
+            lanes,
+            gang: GangReplica::new(collective, state, exchange)?,
+            average: (settings.learner.average)
+                .map(|kept| WeightAverage::new(kept, layout.trained(), beginning.average.clone())),
+            trained: layout.trained(),
+            first_loss: 0.0,
+            marked: setup.marked,
+            marks: Vec::new(),
+        }))
+    }
+}
+
+/// What a worker's lanes are in batches of one size.
+fn worker_batch(program: &LaneProgram, first_lane: usize) -> WorkerBatch {
+    // Each partial sum has buffers of its own: which lane is in each of them by now.
+    let mut holders: Vec<Vec<Option<usize>>> = Vec::new();
+    let (mut adds, mut partials) = (Vec::new(), Vec::new());
+    for (place, work) in program.work.iter().enumerate() {
+        if holders.len() <= work.partial {
+            holders.resize(work.partial + 1, Vec::new());
+        }
+        let buffers = &mut holders[work.partial];
+        if buffers.len() <= work.buffer {
+            buffers.resize(work.buffer + 1, None);
+        }
+        buffers[work.buffer] = Some(place);
+        for &(into, from) in &work.sums {
+            let pair = (buffers[into], buffers[from]);
+            let (Some(into), Some(from)) = pair else {
+                unreachable!("sums are of lanes that were computed");
+            };
+            adds.push((into, from));
+        }
+    }
+    partials.extend(holders.iter().filter_map(|buffers| *buffers.first()?));
+    WorkerBatch {
+        samples: program.batch,
+        first: program.work.first().map_or(0, |work| work.rows.start),
+        lanes: (program.work.iter())
+            .map(|work| LaneRows {
+                lane: work.lane - first_lane,
+                rows: work.rows.len(),
+            })
+            .collect(),
+        adds,
+        partials,
+    }
+}
