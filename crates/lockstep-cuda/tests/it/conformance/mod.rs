@@ -6,6 +6,7 @@
 mod cases;
 mod images;
 mod layers;
+mod networks;
 mod processor;
 mod targets;
 
@@ -27,6 +28,7 @@ pub(crate) fn all(driver: &dyn Driver) {
 /// Runs every case of images.
 pub(crate) fn all_of_images(driver: &dyn Driver) {
     run_all(driver, images::cases());
+    run_all(driver, networks::cases());
 }
 
 fn run_all(driver: &dyn Driver, cases: Vec<Case>) {
