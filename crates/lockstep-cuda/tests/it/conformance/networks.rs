@@ -1,23 +1,49 @@
 //! Whole networks that people train: what their layers do beside each other, in lanes of different sizes.
 
-use super::cases::Case;
-use lockstep_nn::{Dims, Optimizer, zoo};
+use super::cases::{Case, linear};
+use super::images::{convolution, winograd};
+use super::layers::residual;
+use lockstep_nn::{Dims, LayerSpec, NamedLayer, Optimizer, zoo};
 
-/// All of them.
+/// Those that are small enough for every run.
 pub(super) fn cases() -> Vec<Case> {
-    vec![resnet(), cifar_cnn(), head()]
+    vec![residual_network(), cifar_cnn(), head()]
 }
 
-/// All blocks of ResNet-18, with shortcuts of both kinds, down to images of one pixel.
-fn resnet() -> Case {
-    let layers = zoo::resnet18(4, true);
+/// ResNet-18 with both stems, down to images of one pixel.
+pub(super) fn resnets() -> Vec<Case> {
+    let resnet = |small_stem, side, samples| {
+        let name = format!("ResNet-18 of {side} x {side} pixels");
+        let layers = zoo::resnet18(4, small_stem);
+        Case::new(name, layers, Dims::image(side, side, 3), samples).in_batches(3, 2)
+    };
+    vec![resnet(true, 8, 5), resnet(false, 40, 8)]
+}
+
+/// Two blocks as ResNet has them, with shortcuts of both kinds.
+fn residual_network() -> Case {
+    let (norm, relu) = (LayerSpec::BatchNorm, LayerSpec::Relu);
+    let smaller = |out, side: usize| convolution(out, [[side; 2], [2, 2], [side / 2; 2]], 1, false);
+    let same = |out| winograd(out, [1, 1], false);
+    let body = |first, out| vec![first, norm.clone(), relu.clone(), same(out), norm.clone()];
+    let layers = NamedLayer::stack([
+        same(16),
+        norm.clone(),
+        relu.clone(),
+        residual(body(same(16), 16), vec![]),
+        relu.clone(),
+        residual(body(smaller(32, 3), 32), vec![smaller(32, 1), norm.clone()]),
+        relu.clone(),
+        LayerSpec::GlobalPool,
+        linear(4),
+    ]);
     let case = Case::new(
-        "ResNet-18 with a small stem",
+        "residual blocks of images",
         layers,
         Dims::image(8, 8, 3),
-        5,
+        14,
     );
-    case.in_batches(3, 2)
+    case.in_batches(5, 2)
 }
 
 fn cifar_cnn() -> Case {
