@@ -57,6 +57,14 @@ mod emulated {
             conformance::all_of_images(&driver);
         }
     }
+
+    #[test]
+    #[ignore = "takes half a minute"]
+    fn the_emulated_gpu_has_the_processors_bits_of_resnets() {
+        if let Some(driver) = emulated() {
+            conformance::all_resnets(&driver);
+        }
+    }
 }
 
 /// What ends a process's use of a GPU.
@@ -94,6 +102,13 @@ mod gpu {
     fn a_gpu_has_the_processors_bits_of_images() {
         if let Some(driver) = real() {
             conformance::all_of_images(&driver);
+        }
+    }
+
+    #[test]
+    fn a_gpu_has_the_processors_bits_of_resnets() {
+        if let Some(driver) = real() {
+            conformance::all_resnets(&driver);
         }
     }
 }

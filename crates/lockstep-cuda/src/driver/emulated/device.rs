@@ -14,6 +14,7 @@ use std::mem::MaybeUninit;
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ThreadId};
 
 /// What memory is aligned to, as on a GPU.
 const ALIGNMENT: usize = 256;
@@ -33,6 +34,13 @@ struct LoadedKernel {
 /// Arguments that were copied, aligned for anything.
 type CopiedArguments = Box<[MaybeUninit<u64>]>;
 
+/// What is being recorded on a stream.
+struct Recording {
+    /// Who records. What other threads do meanwhile is their own matter, as with NVIDIA's driver.
+    by: ThreadId,
+    launches: Vec<RecordedLaunch>,
+}
+
 /// A launch that was recorded.
 struct RecordedLaunch {
     kernel: LoadedKernel,
@@ -46,7 +54,7 @@ struct State {
     taken: HashMap<u64, usize>,
     kernels: Vec<LoadedKernel>,
     /// What is being recorded, by its stream.
-    recordings: HashMap<StreamHandle, Vec<RecordedLaunch>>,
+    recordings: HashMap<StreamHandle, Recording>,
     graphs: HashMap<GraphHandle, Arc<Vec<RecordedLaunch>>>,
     /// Kernels, and declarations of arguments that their files have.
     declared: HashSet<(&'static str, String)>,
@@ -98,11 +106,14 @@ impl EmulatedDevice {
         state.handles
     }
 
-    /// What cannot be recorded must not be queued while something is.
+    /// What cannot be recorded must not be queued by a thread that records.
     fn refuse_while_recording(&self, what: &str) -> Result<(), CudaError> {
-        match self.state().recordings.is_empty() {
-            true => Ok(()),
-            false => Err(wrong(
+        let here = thread::current().id();
+        let state = self.state();
+        let mut recordings = state.recordings.values();
+        match recordings.any(|recording| recording.by == here) {
+            false => Ok(()),
+            true => Err(wrong(
                 &self.folder,
                 format!("{what} while a graph is recorded"),
             )),
@@ -321,7 +332,7 @@ impl Device for EmulatedDevice {
         let mut copied: CopiedArguments = vec![MaybeUninit::uninit(); bytes.div_ceil(8)].into();
         // SAFETY: there is room for as many bytes.
         unsafe { std::ptr::copy_nonoverlapping(from, copied.as_mut_ptr().cast(), bytes) };
-        recording.push(RecordedLaunch {
+        recording.launches.push(RecordedLaunch {
             kernel,
             blocks: grid.blocks,
             arguments: copied,
@@ -330,15 +341,21 @@ impl Device for EmulatedDevice {
     }
 
     fn begin_capture(&self, stream: StreamHandle) -> Result<(), CudaError> {
-        self.state().recordings.insert(stream, Vec::new());
+        let recording = Recording {
+            by: thread::current().id(),
+            launches: Vec::new(),
+        };
+        self.state().recordings.insert(stream, recording);
         Ok(())
     }
 
     fn end_capture(&self, stream: StreamHandle) -> Result<GraphHandle, CudaError> {
         let graph = GraphHandle(self.handle());
         let mut state = self.state();
-        let recorded = state.recordings.remove(&stream).unwrap_or_default();
-        state.graphs.insert(graph, Arc::new(recorded));
+        let recorded = state.recordings.remove(&stream);
+        let launches = recorded.map(|recording| recording.launches);
+        let launches = Arc::new(launches.unwrap_or_default());
+        state.graphs.insert(graph, launches);
         Ok(graph)
     }
 

@@ -8,7 +8,12 @@ use lockstep_nn::{Dims, LayerSpec, NamedLayer, Window, layers};
 const RANDOM: u64 = 8;
 
 /// A convolution of windows of `kernel`, `stride` and `padding`.
-fn convolution(out: usize, window: [[usize; 2]; 3], groups: usize, bias: bool) -> LayerSpec {
+pub(super) fn convolution(
+    out: usize,
+    window: [[usize; 2]; 3],
+    groups: usize,
+    bias: bool,
+) -> LayerSpec {
     let [kernel, stride, padding] = window;
     LayerSpec::Conv2d(layers::Conv2d {
         out,
@@ -21,7 +26,7 @@ fn convolution(out: usize, window: [[usize; 2]; 3], groups: usize, bias: bool) -
 }
 
 /// 3 x 3 windows that move by one pixel.
-fn winograd(out: usize, padding: [usize; 2], bias: bool) -> LayerSpec {
+pub(super) fn winograd(out: usize, padding: [usize; 2], bias: bool) -> LayerSpec {
     convolution(out, [[3, 3], [1, 1], padding], 1, bias)
 }
 

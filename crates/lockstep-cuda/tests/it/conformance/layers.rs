@@ -31,7 +31,7 @@ fn group_norm(groups: usize) -> LayerSpec {
     LayerSpec::GroupNorm(layers::GroupNorm { groups })
 }
 
-fn residual(body: Vec<LayerSpec>, shortcut: Vec<LayerSpec>) -> LayerSpec {
+pub(super) fn residual(body: Vec<LayerSpec>, shortcut: Vec<LayerSpec>) -> LayerSpec {
     LayerSpec::Residual(layers::Residual {
         body: NamedLayer::stack(body),
         shortcut: NamedLayer::stack(shortcut),

@@ -6,6 +6,7 @@
 mod cases;
 mod images;
 mod layers;
+mod networks;
 mod processor;
 mod targets;
 
@@ -24,9 +25,15 @@ pub(crate) fn all(driver: &dyn Driver) {
     run_all(driver, cases());
 }
 
-/// Runs every case of images.
+/// Runs every case of images, and of whole networks but for large ones.
 pub(crate) fn all_of_images(driver: &dyn Driver) {
     run_all(driver, images::cases());
+    run_all(driver, networks::cases());
+}
+
+/// Runs the large networks.
+pub(crate) fn all_resnets(driver: &dyn Driver) {
+    run_all(driver, networks::resnets());
 }
 
 fn run_all(driver: &dyn Driver, cases: Vec<Case>) {
