@@ -2,20 +2,22 @@
 //!
 //! A job is trained for some steps on one worker, and each step is also done as it is defined: every lane's gradient by
 //! the layers, the lanes added in their tree, the norm clipped, each chunk updated. All vectors, losses, marks and what
-//! the network says then must have the same bits.
+//! the network says then must have the same bits. So must those of a gang of two workers, on whatever devices.
 
 use crate::batches::Batches;
 use crate::cuda::CudaDevice;
 use crate::device::{Device, EpochPlan, ReplicaSetup};
 use crate::host::HostDevice;
 use crate::lanes::LaneProgram;
-use crate::prepare::{evaluation_rows, largest_lane, model_on, working_model};
+use crate::prepare::{evaluation_rows, exchange_plan, largest_lane, model_on, working_model};
 use crate::sets::Sets;
 use crate::snapshot::{Position, Snapshot};
 use lockstep_base::fs::CacheDir;
 use lockstep_cuda::Gpu;
 use lockstep_cuda::driver::emulated::EmulatedDriver;
-use lockstep_gang::{AbortSwitch, CollectiveExt, Solo, tree};
+use lockstep_gang::{
+    AbortSwitch, CollectiveExt, Deadline, Membership, Segment, SharingCollective, ShmCollective, Plan, ShmControl, Solo, tree,
+};
 use lockstep_job::Job;
 use lockstep_nn::optimizer::square_sum;
 use lockstep_nn::{
@@ -26,6 +28,7 @@ use lockstep_resolve::{ResolvedJob, TrainingSettings};
 use std::fs;
 use std::ops::Range;
 use std::path::Path;
+use std::thread;
 
 /// Numbers of a summed gradient whose squares are added at a time.
 const BLOCK: usize = 2048;
@@ -132,17 +135,68 @@ fn questions(specimen: &Specimen, model: &Model) -> Vec<f32> {
     rows
 }
 
-/// Two epochs on a device.
+/// Two epochs on a device, alone.
 fn on_device(specimen: &Specimen, device: &mut dyn Device) -> Outcome {
+    let solo = |plan| Solo::new(plan, AbortSwitch::default()).unwrap();
+    let settings = &specimen.settings;
+    trained(specimen, settings, device, 0, |plan| Box::new(solo(plan)))
+}
+
+/// Two epochs of a gang of these devices: what all ranks have, which must be the same.
+fn in_gang(specimen: &Specimen, devices: Vec<Box<dyn Device>>) -> Outcome {
+    let settings = TrainingSettings {
+        workers: devices.len(),
+        gradients_only: true,
+        ..specimen.settings.clone()
+    };
+    let (model, _) = specimen.model();
+    let facts = specimen.sets.facts();
+    let plan = exchange_plan(&settings, &facts, model.layout()).unwrap().plan;
+    let segment = Segment::create(ShmCollective::bytes_needed(&plan)).unwrap();
+    ShmControl::new(&segment, &plan, 0).unwrap();
+    let join = |rank| -> Box<dyn SharingCollective> {
+        let membership = Membership {
+            rank,
+            generation: 0,
+            deadline: Deadline::default(),
+            abort: AbortSwitch::default(),
+        };
+        Box::new(ShmCollective::join(&segment, plan.clone(), &membership).unwrap())
+    };
+    let outcomes: Vec<Outcome> = thread::scope(|scope| {
+        let ranks = devices.into_iter().enumerate().map(|(rank, mut device)| {
+            let (join, settings) = (&join, &settings);
+            scope.spawn(move || trained(specimen, settings, &mut *device, rank, |_| join(rank)))
+        });
+        let ranks: Vec<_> = ranks.collect();
+        ranks.into_iter().map(|rank| rank.join().unwrap()).collect()
+    });
+    let mut outcomes = outcomes.into_iter().enumerate();
+    let (_, mut first) = outcomes.next().unwrap();
+    for (rank, other) in outcomes {
+        assert!(other.vectors == first.vectors, "rank {rank} has other vectors");
+        assert_eq!(other.norm, first.norm, "rank {rank}");
+        for lane in plan.lanes_of(rank) {
+            (first.losses[lane], first.recent[lane]) = (other.losses[lane], other.recent[lane]);
+        }
+    }
+    first
+}
+
+/// Two epochs of a rank on a device.
+fn trained(
+    specimen: &Specimen,
+    settings: &TrainingSettings,
+    device: &mut dyn Device,
+    rank: usize,
+    join: impl FnOnce(Plan) -> Box<dyn SharingCollective>,
+) -> Outcome {
     let (model, beginning) = specimen.model();
-    let (settings, sets) = (&specimen.settings, &specimen.sets);
-    let setup = ReplicaSetup::new(settings, sets, model.layout(), 0).unwrap();
-    let plan = setup.exchange.plan.clone();
+    let sets = &specimen.sets;
+    let setup = ReplicaSetup::new(settings, sets, model.layout(), rank).unwrap();
+    let collective = join(setup.exchange.plan.clone());
     let steps = setup.steps_per_epoch;
-    let solo = Solo::new(plan, AbortSwitch::default()).unwrap();
-    let mut replica = device
-        .replica(sets, setup, &beginning, Box::new(solo))
-        .unwrap();
+    let mut replica = device.replica(sets, setup, &beginning, collective).unwrap();
     for epoch in 0..2 {
         let first = epoch * steps;
         let plan = EpochPlan {
@@ -384,17 +438,43 @@ pub(crate) fn check(open: impl Fn(&Specimen, Model) -> Box<dyn Device>) {
     }
 }
 
-/// A GPU, emulated.
+/// A GPU, emulated, if that works here.
+fn emulated_gpu() -> Option<Gpu> {
+    let driver = EmulatedDriver::if_it_works(&lockstep_testkit::cache())?;
+    Some(Gpu::of(&driver, 0).unwrap())
+}
+
+/// A network on a GPU.
+fn on_gpu(gpu: &Gpu, specimen: &Specimen) -> Box<dyn Device> {
+    let (settings, facts) = (&specimen.settings, specimen.sets.facts());
+    let (model, _) = specimen.model();
+    let rows = evaluation_rows(settings, &facts, &model);
+    Box::new(CudaDevice::new(gpu.clone(), model, rows))
+}
+
 #[test]
 fn a_gpu_trains_to_the_bits_of_the_definition() {
-    let Some(driver) = EmulatedDriver::if_it_works(&lockstep_testkit::cache()) else {
+    if let Some(gpu) = emulated_gpu() {
+        check(|specimen, _| on_gpu(&gpu, specimen));
+    }
+}
+
+#[test]
+fn a_processor_and_a_gpu_in_one_gang_train_to_the_bits_of_the_definition() {
+    let Some(gpu) = emulated_gpu() else {
         return;
     };
-    let gpu = Gpu::of(&driver, 0).unwrap();
-    check(|specimen, model| {
-        let rows = evaluation_rows(&specimen.settings, &specimen.sets.facts(), &model);
-        Box::new(CudaDevice::new(gpu.clone(), model, rows))
-    });
+    // Every other job: sums of several lanes, of one, averages and frozen layers.
+    for (number, job) in jobs().into_iter().enumerate().skip(1).step_by(2) {
+        let specimen = Specimen::new(&job);
+        let on_host = || Box::new(HostDevice::new(specimen.model().0));
+        let mut devices: Vec<Box<dyn Device>> = vec![on_gpu(&gpu, &specimen), on_host()];
+        if number % 4 == 1 {
+            devices.reverse();
+        }
+        let found = in_gang(&specimen, devices);
+        assert_eq!(found.difference(&by_definition(&specimen)), None, "{job}");
+    }
 }
 
 #[test]
