@@ -16,7 +16,8 @@ use lockstep_base::fs::CacheDir;
 use lockstep_cuda::Gpu;
 use lockstep_cuda::driver::emulated::EmulatedDriver;
 use lockstep_gang::{
-    AbortSwitch, CollectiveExt, Deadline, Membership, Segment, SharingCollective, ShmCollective, Plan, ShmControl, Solo, tree,
+    AbortSwitch, CollectiveExt, Deadline, Membership, Plan, Segment, SharingCollective,
+    ShmCollective, ShmControl, Solo, tree,
 };
 use lockstep_job::Job;
 use lockstep_nn::optimizer::square_sum;
@@ -151,7 +152,9 @@ fn in_gang(specimen: &Specimen, devices: Vec<Box<dyn Device>>) -> Outcome {
     };
     let (model, _) = specimen.model();
     let facts = specimen.sets.facts();
-    let plan = exchange_plan(&settings, &facts, model.layout()).unwrap().plan;
+    let plan = exchange_plan(&settings, &facts, model.layout())
+        .unwrap()
+        .plan;
     let segment = Segment::create(ShmCollective::bytes_needed(&plan)).unwrap();
     ShmControl::new(&segment, &plan, 0).unwrap();
     let join = |rank| -> Box<dyn SharingCollective> {
@@ -174,7 +177,10 @@ fn in_gang(specimen: &Specimen, devices: Vec<Box<dyn Device>>) -> Outcome {
     let mut outcomes = outcomes.into_iter().enumerate();
     let (_, mut first) = outcomes.next().unwrap();
     for (rank, other) in outcomes {
-        assert!(other.vectors == first.vectors, "rank {rank} has other vectors");
+        assert!(
+            other.vectors == first.vectors,
+            "rank {rank} has other vectors"
+        );
         assert_eq!(other.norm, first.norm, "rank {rank}");
         for lane in plan.lanes_of(rank) {
             (first.losses[lane], first.recent[lane]) = (other.losses[lane], other.recent[lane]);

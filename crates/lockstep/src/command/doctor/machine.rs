@@ -112,10 +112,9 @@ fn gpus(job: Option<&Job>) -> Check {
             error.to_string(),
             "train with `device = \"cpu\"` or \"auto\": the weights are the same",
         ),
-        Err(CudaError::NoDriver { .. } | CudaError::NoDevice | CudaError::Static) => Check::ok(
-            name,
-            "none: networks are computed on the processor".to_owned(),
-        ),
+        Err(CudaError::NoDriver { .. } | CudaError::NoDevice | CudaError::Static) => {
+            Check::ok(name, "none: networks are computed on the processor")
+        }
         Err(error) => {
             let what = "networks are computed on the processor until that is mended";
             Check::wrong(State::Warning, name, error.to_string(), what)
