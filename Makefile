@@ -10,7 +10,7 @@ MDBOOK := 0.5.4
 # Many tests start processes and wait for them: two for each processor keep all busy.
 TEST_THREADS = $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 
-.PHONY: help demo test test-peers test-tools test-fast test-long test-kube test-gpu kernels soak bench-train bench-data bench-recovery bench-collective bench-scale bench-shards bench-trees bench-serving bench-dashboard screenshots wheel dist static book image test-python clean release cargo components
+.PHONY: help demo test test-peers test-tools test-fast test-long test-kube test-gpu kernels soak bench-train bench-gpu bench-data bench-recovery bench-collective bench-scale bench-shards bench-trees bench-serving bench-dashboard screenshots wheel dist static book image test-python clean release cargo components
 
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' Makefile
@@ -78,6 +78,9 @@ kernels: cargo ## Make the PTX of the GPU kernels again, with NVIDIA's compiler 
 
 soak: cargo ## Kill workers and coordinators for minutes: the weights must not change
 	@cargo test --workspace --test soak -- --include-ignored --nocapture
+
+bench-gpu: release ## Compare whole jobs on the GPU of this machine with PyTorch on it (python3 with torch)
+	@python3 bench/gpu.py --lockstep $(LOCKSTEP) $(BENCH_ARGS)
 
 bench-train: release ## Compare with PyTorch, side by side (BENCH_ARGS="--rounds 5 --write-docs")
 	@command -v python3 > /dev/null || { echo "python3 is missing: the benchmark is written in it" >&2; exit 1; }

@@ -41,6 +41,7 @@ batch = {batch}
 lanes = {lanes}
 workers = {workers}
 threads = {threads}
+device = "{device}"
 optimizer = {{ kind = "sgd", lr = 1e-3, momentum = 0.9 }}
 [checkpoint]
 every = "none"
@@ -73,8 +74,8 @@ def write_data(folder, part):
 class Lockstep:
     """The program, with a cache and a store that are thrown away."""
 
-    def __init__(self, binary, folder):
-        self.binary, self.folder = Path(binary).resolve(), folder
+    def __init__(self, binary, folder, device="cpu"):
+        self.binary, self.folder, self.device = Path(binary).resolve(), folder, device
         self.environment = {**os.environ, "LOCKSTEP_CACHE": str(folder / "cache")}
         self.environment.pop("LOCKSTEP_CORES", None)
 
@@ -86,7 +87,7 @@ class Lockstep:
         text = JOB.format(
             name=part.kind, kind=part.kind, model=part.model, batch=part.batch, lanes=lanes,
             data=f'train = {{ images = "{images}", labels = "{labels}" }}', workers=workers, threads=threads,
-            epochs=epochs, store=self.folder / "runs",
+            epochs=epochs, store=self.folder / "runs", device=self.device,
         )  # fmt: skip
         job = self.folder / "job.toml"
         job.write_text(text)

@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+"""Whole jobs on the GPU of this machine, beside PyTorch on the same GPU.
+
+    python3 bench/gpu.py --lockstep PATH [--rounds 2] [--only NAME] [--json FILE]
+
+Trains the networks of bench/train.py on random numbers. PyTorch is measured at its best: a step is one CUDA graph, SGD is
+fused, images are `channels_last`, the batch lies on the GPU; in fp32, with tf32, and under bf16 autocast. Ours is what the
+job says of its epochs, all of whose batches are gathered. They take turns, and the best of each counts. Nothing is
+downloaded; it needs Python 3 with PyTorch and NumPy. `--skip-peers` measures ours alone.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from cores import Lockstep, Part, write_data
+from machine import machine
+from report import aligned, figure
+
+MLP = "hidden = [512, 512]\ndropout = 0.25"
+PARTS = [
+    Part("MLP, batch 32", "mlp", 32, 28, 1, MLP, 1875),
+    Part("MLP, batch 128", "mlp", 128, 28, 1, MLP, 468),
+    Part("MLP, batch 1024", "mlp", 1024, 28, 1, MLP, 58),
+    Part("head, batch 128", "head", 128, 24, 1, "hidden = 256\ndropout = 0.25", 200),
+    Part("CIFAR CNN, batch 128", "cnn", 128, 32, 3, "", 100),
+    Part("CIFAR CNN, batch 512", "cnn", 512, 32, 3, "", 30),
+    Part("ResNet-18, 224 x 224, batch 64", "resnet18", 64, 224, 3, "", 12),
+    Part("ResNet-18, 224 x 224, batch 256", "resnet18", 256, 224, 3, "", 4),
+]
+MODES = ["fp32", "tf32", "bf16"]
+SECONDS = 1.0
+
+
+def head():
+    """The network of `kind = "head"` on rows of 24 x 24 numbers."""
+    from torch import nn
+
+    return nn.Sequential(
+        nn.Linear(576, 256), nn.BatchNorm1d(256), nn.ReLU(), nn.Dropout(0.25), nn.Linear(256, 10)
+    )
+
+
+def torch_steps(part, mode):
+    """Run in a process of its own: PyTorch's steps a second."""
+    import torch
+    from pytorch_networks import NETWORKS
+
+    allowed = mode == "tf32"
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = allowed
+    torch.backends.cudnn.benchmark = True
+    model = {**NETWORKS, "head": head}[part.kind]().to("cuda").train()
+    if part.channels == 1:
+        inputs = torch.rand(part.batch, part.side**2, device="cuda")
+    else:
+        model = model.to(memory_format=torch.channels_last)
+        inputs = torch.rand(part.batch, part.channels, part.side, part.side, device="cuda")
+        inputs = inputs.contiguous(memory_format=torch.channels_last)
+    targets = torch.randint(10, (part.batch,), device="cuda")
+    loss_of = torch.nn.CrossEntropyLoss()
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3, momentum=0.9, fused=True)
+
+    def step():
+        optimizer.zero_grad(set_to_none=False)
+        with torch.autocast("cuda", torch.bfloat16, enabled=mode == "bf16"):
+            loss = loss_of(model(inputs), targets)
+        loss.backward()
+        optimizer.step()
+
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(11):
+            step()
+    torch.cuda.current_stream().wait_stream(stream)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        step()
+    best, done, began = 0.0, 0, time.perf_counter()
+    since = began
+    while since - began < SECONDS:
+        for _ in range(10):
+            graph.replay()
+        torch.cuda.synchronize()
+        done, now = done + 10, time.perf_counter()
+        if now - since > SECONDS / 5:
+            best, done, since = max(best, done / (now - since)), 0, now
+    return best
+
+
+def ours(lockstep, part, data, lanes=1):
+    """Steps a second of a whole job."""
+    return lockstep.steps_per_s(part, data, 1, 1, lanes, SECONDS)
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
+    arguments.add_argument("--lockstep", help="the program")
+    arguments.add_argument("--rounds", type=int, default=2)
+    arguments.add_argument("--only", default="", help="parts whose names have this in them")
+    arguments.add_argument("--skip-peers", action="store_true")
+    arguments.add_argument("--json", type=Path, help="where all figures go")
+    options = arguments.parse_args()
+    if options.one:
+        name, mode = options.one
+        (part,) = (part for part in PARTS if part.name == name)
+        return print(json.dumps(torch_steps(part, mode)))
+    rows = {}
+    with tempfile.TemporaryDirectory() as folder:
+        lockstep = Lockstep(options.lockstep, Path(folder), "cuda")
+        for part in (part for part in PARTS if options.only in part.name):
+            data = write_data(Path(folder), part)
+            row = rows[part.name] = {}
+            for _ in range(options.rounds):
+                keys = {"ours": lambda: ours(lockstep, part, data)}
+                if "MLP" in part.name:
+                    keys["two lanes"] = lambda: ours(lockstep, part, data, 2)
+                for mode in [] if options.skip_peers else MODES:
+                    command = [sys.executable, __file__, "--one", part.name, mode]
+                    keys[mode] = lambda command=command: json.loads(subprocess.check_output(command))
+                for key, measure in keys.items():
+                    try:
+                        rate = measure()
+                    except (RuntimeError, subprocess.CalledProcessError, json.JSONDecodeError) as error:
+                        print(f"{part.name}, {key}: {error}", file=sys.stderr)
+                        continue
+                    row[key] = max(row.get(key, 0.0), rate)
+                    lockstep.known = {**getattr(lockstep, "known", {}), (part.name, 1, 1): row.get("ours", 1.0)}
+            print(part.name, row, file=sys.stderr, flush=True)
+            for file in data:
+                Path(file).unlink()
+    keys = ["ours", "two lanes", *MODES]
+    lines = [["", *keys, "ours / fp32"]]
+    for name, row in rows.items():
+        ratio = f"{row['ours'] / row['fp32']:.2f}" if row.get("fp32") and row.get("ours") else ""
+        lines.append([name, *(figure(row[key]) if key in row else "" for key in keys), ratio])
+    print(aligned(lines))
+    print(f"\n{machine()}; best of {options.rounds} rounds")
+    if options.json:
+        options.json.write_text(json.dumps({"machine": machine(), "per_s": rows}, indent=1))
+
+
+if __name__ == "__main__":
+    main()
