@@ -77,6 +77,7 @@ pub(crate) mod tests {
             run_dir: "runs/job-1".into(),
             workers: 2,
             threads: None,
+            device: None,
             min_workers: None,
             lanes: 2,
             transport: "shm".into(),
