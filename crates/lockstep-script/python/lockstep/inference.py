@@ -67,7 +67,9 @@ def evaluation_of(raw: Dict[str, Any]) -> Evaluation:
     metrics = {name: value for name, value in raw.items() if _is_number(value)}
     for name, averages in raw.items():
         if isinstance(averages, Mapping):
-            metrics.update({f"{name}.{inner}": value for inner, value in averages.items() if _is_number(value)})
+            # Those of the job's own are called as the job calls them.
+            prefix = "" if name == "metrics" else f"{name}."
+            metrics.update({f"{prefix}{inner}": value for inner, value in averages.items() if _is_number(value)})
     classes = raw.get("classes") or raw.get("columns") or []
     counts = raw.get("confusion")
     confusion = None

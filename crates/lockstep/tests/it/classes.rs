@@ -207,6 +207,91 @@ fn the_best_is_chosen_by_every_measure_that_is_reported() {
     }
 }
 
+#[test]
+fn a_metric_of_ones_own_is_measured_by_epoch_and_in_the_end_and_can_be_chosen_by() {
+    const COST: &str = "metrics.cost={ formula = \"mean(5 * (label == 'fraud' and predicted != label) + \
+                        (predicted == 'fraud' and label != predicted))\", best = \"lowest\" }";
+    for learner in [NETWORK, TREES] {
+        let place = place(learner);
+        let keys = [COST, "checkpoint.best=cost", "train.threshold=0.2"];
+        let result = train(&place, &keys);
+        let rows = predicted(&place, &folder(&result));
+        let cost = |(is_fraud, _, said): &(bool, f64, bool)| match (*is_fraud, *said) {
+            (true, false) => 5.0,
+            (false, true) => 1.0,
+            _ => 0.0,
+        };
+        let cost = rows.iter().map(cost).sum::<f64>() / rows.len() as f64;
+        assert_eq!(result["metrics"]["cost"], cost);
+        assert_eq!(evaluation(&result)["metrics"]["cost"], cost);
+        // The validation rows are those of the test set, and the threshold is known from the beginning.
+        let costs: Vec<f64> = (rounds(&result).iter())
+            .map(|round| round["val"]["cost"].as_f64().unwrap())
+            .collect();
+        let best = costs.iter().copied().fold(f64::MAX, f64::min);
+        let first = costs.iter().position(|&cost| cost == best).unwrap() + 1;
+        assert_eq!((&result["best_epoch"], best), (&first.into(), cost));
+        let divided = train(&place, &[&keys[..], &["train.workers=3"]].concat());
+        assert_eq!(divided["weights_sha256"], result["weights_sha256"]);
+        assert_eq!(divided["metrics"], result["metrics"]);
+
+        let name = result["run"].as_str().unwrap();
+        let listed = place.said(&["runs", "list", "test.cost < 9 and val.cost < 9"]);
+        assert!(listed.contains(name), "{listed}");
+        // One more, of a run that is there.
+        let share = "metrics.share=\"mean(predicted == 'fraud')\"";
+        let of = run(&place, &["evaluate", name, "--set", share]);
+        let said = rows.iter().filter(|row| row.2).count() as f64 / 300.0;
+        assert!(of.stdout.contains("cost "), "{}", of.stdout);
+        assert!(
+            of.stdout.contains(&format!("share {said:.4}")),
+            "{}",
+            of.stdout
+        );
+
+        let grid = [
+            "tune",
+            "job.toml",
+            "--method",
+            "grid",
+            "--no-halving",
+            "--metric",
+            "cost",
+            "--set",
+            COST,
+        ];
+        let (key, unit) = match learner {
+            TREES => ("model.eta=[1e-4, 0.3]", "rounds"),
+            _ => ("train.optimizer.lr=[1e-6, 1e-2]", "epochs"),
+        };
+        let said = run(&place, &[&grid[..], &["--search", key]].concat());
+        let table: Vec<Vec<&str>> = (said.stdout.lines().take(3))
+            .map(|line| line.split_whitespace().collect())
+            .collect();
+        assert_eq!(
+            table[0][2..],
+            [unit, "cost"],
+            "{}{}",
+            said.stdout,
+            said.stderr
+        );
+        // The lower cost is the better one.
+        let costs = [&table[1], &table[2]].map(|row| row[3].parse::<f64>().unwrap());
+        assert!(costs[0] < costs[1], "{}", said.stdout);
+
+        let wrong = [
+            "run",
+            "job.toml",
+            "--set",
+            "metrics.cost=\"mean(label == 'fruad')\"",
+        ];
+        let said = run(&place, &wrong);
+        assert_ne!(said.code, Some(0));
+        let words = "metrics.cost: at `'fruad'`: there is no such class; did you mean 'fraud'?";
+        assert!(said.stderr.contains(words), "{}", said.stderr);
+    }
+}
+
 /// Whether each row is of the rarer class, how probable that is, and whether it was predicted.
 fn predicted(place: &Place, run_dir: &Path) -> Vec<(bool, f64, bool)> {
     let args = [
