@@ -1,6 +1,7 @@
 //! Two classes of which one is looked for, through the real binary: which it is, how much its rows count, what epochs and
 //! rounds are chosen by, and when it is predicted.
 
+use crate::common::serve::Serve;
 use crate::common::{Place, Ran, read_json};
 use serde_json::Value;
 use std::fs;
@@ -317,6 +318,20 @@ fn predicted(place: &Place, run_dir: &Path) -> Vec<(bool, f64, bool)> {
     rows.collect()
 }
 
+/// What a server of the run's model predicts for each row.
+fn served(place: &Place, result: &Value) -> Vec<String> {
+    let run = result["run"].as_str().unwrap();
+    let mut command = place.command(&["serve-model", run, "--store", "runs", "--port", "0"]);
+    command.env("LOCKSTEP_XGBOOST", lockstep_testkit::xgboost_library());
+    let serve = Serve::of(command);
+    let rows = fs::read(place.path("val.csv")).unwrap();
+    let kind = [("Content-Type", "text/csv")];
+    let answer = serve.send("POST", "/invocations", &kind, &rows).ok().json();
+    let rows = answer["predictions"].as_array().unwrap().iter();
+    rows.map(|row| row["predicted"].as_str().unwrap().to_owned())
+        .collect()
+}
+
 /// The F1 of the rarer class if it is predicted from this probability on.
 fn f1(rows: &[(bool, f64, bool)], threshold: f64) -> f64 {
     let count = |holds: &dyn Fn(&(bool, f64, bool)) -> bool| {
@@ -355,6 +370,13 @@ fn a_threshold_that_is_set_or_chosen_decides_what_is_predicted_and_measured() {
                     let others = rows.iter().map(|row| f1(&rows, row.1));
                     assert!(others.fold(0.0, f64::max) <= found + 1e-12);
                 }
+            }
+            if set.is_some() {
+                let served = served(&place, &result);
+                let wanted = rows
+                    .iter()
+                    .map(|row| ["normal", "fraud"][usize::from(row.2)]);
+                assert_eq!(served, wanted.collect::<Vec<_>>());
             }
             let again = ["evaluate", result["run_dir"].as_str().unwrap(), "--json"];
             let again: Value = serde_json::from_str(run(&place, &again).stdout.trim()).unwrap();
