@@ -50,7 +50,9 @@ impl Epochs {
             "round" if !all => ROUNDS_A_ROW,
             _ => 1,
         };
-        let (val, test) = (started.val_samples > 0, started.test_samples > 0);
+        let val = started.val_samples > 0;
+        // Trees are measured on their test set at the end.
+        let test = started.test_samples > 0 && unit(&started.config) != "round";
         let mut names = started.metrics.iter();
         let first = names.next().map_or("", String::as_str);
         let others: Vec<&str> = names.map(String::as_str).collect();
