@@ -28,8 +28,8 @@ pub(crate) struct Epochs {
 /// Trees grow by many rounds, of which every so many have a row, and the best one.
 const ROUNDS_A_ROW: u32 = 10;
 
-/// The key of a job that grows trees.
-const ROUNDS: &str = "model.rounds";
+/// The key of a job that grows trees, which have rounds where others have epochs.
+pub(crate) const ROUNDS: &str = "model.rounds";
 
 /// What a run with this configuration counts: trees grow by rounds.
 pub(crate) fn unit(config: &[(String, String)]) -> &'static str {

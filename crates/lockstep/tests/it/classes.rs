@@ -208,6 +208,14 @@ fn the_best_is_chosen_by_every_measure_that_is_reported() {
     }
 }
 
+/// What a learner counts, and a key of which a small value learns less.
+fn units(learner: &str) -> (&'static str, &'static str) {
+    match learner {
+        TREES => ("rounds", "model.eta=[1e-4, 0.3]"),
+        _ => ("epochs", "train.optimizer.lr=[1e-6, 1e-2]"),
+    }
+}
+
 #[test]
 fn a_metric_of_ones_own_is_measured_by_epoch_and_in_the_end_and_can_be_chosen_by() {
     const COST: &str = "metrics.cost={ formula = \"mean(5 * (label == 'fraud' and predicted != label) + \
@@ -239,6 +247,9 @@ fn a_metric_of_ones_own_is_measured_by_epoch_and_in_the_end_and_can_be_chosen_by
         let name = result["run"].as_str().unwrap();
         let listed = place.said(&["runs", "list", "test.cost < 9 and val.cost < 9"]);
         assert!(listed.contains(name), "{listed}");
+        let best = place.said(&["runs", "best", "--metric", "test.cost"]);
+        let (unit, _) = units(learner);
+        assert!(best.lines().next().unwrap().contains(unit), "{best}");
         // One more, of a run that is there.
         let share = "metrics.share=\"mean(predicted == 'fraud')\"";
         let of = run(&place, &["evaluate", name, "--set", share]);
@@ -261,10 +272,7 @@ fn a_metric_of_ones_own_is_measured_by_epoch_and_in_the_end_and_can_be_chosen_by
             "--set",
             COST,
         ];
-        let (key, unit) = match learner {
-            TREES => ("model.eta=[1e-4, 0.3]", "rounds"),
-            _ => ("train.optimizer.lr=[1e-6, 1e-2]", "epochs"),
-        };
+        let (_, key) = units(learner);
         let said = run(&place, &[&grid[..], &["--search", key]].concat());
         let table: Vec<Vec<&str>> = (said.stdout.lines().take(3))
             .map(|line| line.split_whitespace().collect())
