@@ -24,6 +24,7 @@ mod compute;
 mod expression;
 mod function;
 mod parse;
+mod rules;
 mod token;
 
 pub use bind::{FormulaSample, Predicted};

@@ -113,6 +113,12 @@ fn what_is_wrong_is_told_at_its_place_with_what_would_be_right() {
             "label != predicted",
             "put what is of each sample into a function",
         ),
+        (
+            "mean(label - mean(label))",
+            of,
+            "mean(label)",
+            "put together",
+        ),
         ("1 + 2", of, "1 + 2", "says nothing of the samples"),
         ("mean(label = predicted)", of, "=", "write `==`"),
         (
@@ -127,12 +133,7 @@ fn what_is_wrong_is_told_at_its_place_with_what_would_be_right() {
         ("mean(0 < label < 3)", of, "<", "two things at a time"),
         ("mean('dog' + 1)", of, "'dog'", "only be compared"),
         ("mean(label and 1)", of, "label", "a comparison"),
-        (
-            "mean(label - mean(label))",
-            of,
-            "mean(label)",
-            "inside of another",
-        ),
+        ("sum(mean(label))", of, "mean(label)", "inside of another"),
         (
             "mean(label) - label",
             of,
