@@ -10,7 +10,7 @@ MDBOOK := 0.5.4
 # Many tests start processes and wait for them: two for each processor keep all busy.
 TEST_THREADS = $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 
-.PHONY: help demo test test-peers test-tools test-fast test-long test-kube soak bench-train bench-data bench-recovery bench-collective bench-scale bench-shards bench-trees bench-serving bench-dashboard screenshots wheel dist static book image test-python clean release cargo components
+.PHONY: help demo test test-peers test-tools test-fast test-long test-kube test-gpu kernels soak bench-train bench-data bench-recovery bench-collective bench-scale bench-shards bench-trees bench-serving bench-dashboard screenshots wheel dist static book image test-python clean release cargo components
 
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' Makefile
@@ -68,6 +68,12 @@ test-long: cargo ## Run the tests that take long or bring gigabytes: soak, 5 GiB
 
 test-kube: cargo ## Build a control plane of Kubernetes once (Go; minutes), and run jobs through it (root, for KubeRay)
 	@cargo test --workspace --test peers -- --ignored --nocapture kube::
+
+test-gpu: cargo ## Hold the GPU of this machine against the processor, bit by bit; without one, say so
+	@cargo test --package lockstep-cuda --test it -- --nocapture gpu::
+
+kernels: cargo ## Make the PTX of the GPU kernels again, with NVIDIA's compiler of PyPI; no GPU is needed
+	@cargo test --package lockstep-cuda --test peers -- --ignored --exact make_kernels --nocapture
 
 soak: cargo ## Kill workers and coordinators for minutes: the weights must not change
 	@cargo test --workspace --test soak -- --include-ignored --nocapture

@@ -44,8 +44,10 @@ pub fn oom_kills() -> Option<u64> {
 
 /// The folders that describe the groups of a process, each from the innermost to the outermost.
 struct Groups {
-    /// Of both versions.
+    /// Of version 2, and of memory in version 1.
     all: Vec<Vec<PathBuf>>,
+    /// Of processors in version 1.
+    cpu: Vec<Vec<PathBuf>>,
 }
 
 impl Groups {
@@ -55,23 +57,29 @@ impl Groups {
 
     /// Those that a text names, as `/proc/self/cgroup` has it, below the folder of all groups.
     fn of(named: &str, root: &Path) -> Self {
-        let folders = named.lines().filter_map(|line| {
-            // `0::/path`, or with version 1 `4:memory:/path`.
-            let mut parts = line.splitn(3, ':').skip(1);
-            let (kind, path) = (parts.next()?, parts.next()?);
-            let top = match kind {
-                "" => root.to_owned(),
-                kind if kind.split(',').any(|kind| kind == "memory") => root.join("memory"),
-                _ => return None,
-            };
-            let inner = top.join(path.trim_start_matches('/'));
-            let around = inner
-                .ancestors()
-                .take_while(|folder| folder.starts_with(&top));
-            Some(around.map(Path::to_owned).collect())
-        });
+        let folders = |first_version: &'static str| {
+            named.lines().filter_map(move |line| {
+                // `0::/path`, or with version 1 `4:memory:/path` and `5:cpu,cpuacct:/path`.
+                let mut parts = line.splitn(3, ':').skip(1);
+                let (kinds, path) = (parts.next()?, parts.next()?);
+                let top = match kinds {
+                    "" => root.to_owned(),
+                    kinds if kinds.split(',').any(|kind| kind == first_version) => {
+                        // Kinds that belong together share a folder, of which the others are links.
+                        root.join(first_version)
+                    }
+                    _ => return None,
+                };
+                let inner = top.join(path.trim_start_matches('/'));
+                let around = inner
+                    .ancestors()
+                    .take_while(|folder| folder.starts_with(&top));
+                Some(around.map(Path::to_owned).collect())
+            })
+        };
         Self {
-            all: folders.collect(),
+            all: folders("memory").collect(),
+            cpu: folders("cpu").collect(),
         }
     }
 
@@ -84,14 +92,15 @@ impl Groups {
     }
 
     fn cores(&self) -> Option<f64> {
-        let files = self
-            .all
-            .iter()
-            .flatten()
-            .map(|folder| folder.join("cpu.max"));
-        files
-            .filter_map(|file| cores_of(&text(file)))
-            .reduce(f64::min)
+        let folders = self.all.iter().chain(&self.cpu).flatten();
+        let limits = folders.filter_map(|folder| {
+            let second = cores_of(&text(folder.join("cpu.max")));
+            // Version 1 has two files, and a quota of -1 where there is no limit.
+            let number = |file| text(folder.join(file)).trim().parse::<f64>().ok();
+            let first = || Some(number("cpu.cfs_quota_us")? / number("cpu.cfs_period_us")?);
+            second.or_else(|| first().filter(|cores| *cores > 0.0))
+        });
+        limits.reduce(f64::min)
     }
 
     /// What the innermost group of either version counts.
@@ -157,6 +166,13 @@ mod tests {
         let both = Groups::of("4:cpuset,memory:/c\n1:cpu:/x\n0::/a/b\n", root);
         assert_eq!(both.memory(&names), Some(2000));
         assert_eq!(both.oom_kills(), Some(7));
+        write(root, "cpu/x/cpu.cfs_quota_us", "250000\n");
+        write(root, "cpu/x/cpu.cfs_period_us", "100000\n");
+        write(root, "cpu/cpu.cfs_quota_us", "-1\n");
+        write(root, "cpu/cpu.cfs_period_us", "100000\n");
+        assert_eq!(both.cores(), Some(1.5));
+        let first = Groups::of("5:cpu,cpuacct:/x\n", root);
+        assert_eq!(first.cores(), Some(2.5));
         // Of a container, the path may be that of the machine around it.
         let first = Groups::of("4:memory:/docker/0123\n", root);
         assert_eq!(first.memory(&names), Some(2000));

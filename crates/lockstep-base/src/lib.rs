@@ -9,6 +9,7 @@
 //! | [`amount`] | amounts of memory and of time as people write them |
 //! | [`calendar`] | dates of the Gregorian calendar, in UTC |
 //! | [`cgroup`] | what the control groups of this process allow it |
+//! | [`cores`] | the cores that this process may use |
 //! | [`markup`] | text in HTML and XML |
 //! | [`zip`] | ZIP archives that are not trusted |
 //! | [`JobStatus`] | how a job is, in Ray's words |
@@ -18,10 +19,13 @@
 //! | [`offline`] | whether nothing may be downloaded that nobody named |
 //! | [`nearest`] | the right word for a misspelt one |
 //! | [`simd`] | the instruction set that this process computes with |
+//! | [`c_functions!`] | functions of a C library that is loaded at run time |
 
 pub mod amount;
+mod c_functions;
 pub mod calendar;
 pub mod cgroup;
+pub mod cores;
 pub mod failpoint;
 pub mod fs;
 mod job_status;

@@ -57,7 +57,7 @@ fn quotient(a: f64, b: f64) -> f64 {
 /// So large that the next number is 1 larger, also after some thousands are added or taken off.
 const NO_FRACTION: f64 = 6_755_399_441_055_744.0;
 
-/// The natural logarithm of a positive, finite, normal `x`.
+/// The natural logarithm of a positive, finite, normal `x`; NaN stays, so that a diverged run shows at once.
 #[inline(always)]
 pub fn ln(x: f64) -> f64 {
     let bits = x.to_bits();
@@ -73,7 +73,8 @@ pub fn ln(x: f64) -> f64 {
     for i in (0..10).rev() {
         sum = sum * square + 1.0 / f64::from(2 * i + 1);
     }
-    exponent as f64 * LN_2 + 2.0 * s * sum
+    let found = exponent as f64 * LN_2 + 2.0 * s * sum;
+    if x.is_nan() { x } else { found }
 }
 
 for_each_isa! {
@@ -154,7 +155,7 @@ mod tests {
         assert_eq!(exp(0.0), 1.0);
         assert_eq!(exp(f64::NEG_INFINITY), 0.0);
         assert_eq!(exp(f64::INFINITY), f64::INFINITY);
-        assert!(exp(f64::NAN).is_nan());
+        assert!(exp(f64::NAN).is_nan() && ln(f64::NAN).is_nan() && ln(-f64::NAN).is_nan());
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! accidents, not forgery: whoever may write to the cache may write its sums too. Blocks are read, not mapped,
 //! so that checking a set takes a buffer a thread, however large the set is.
 
+use lockstep_base::cores;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -41,8 +42,7 @@ pub(crate) fn of_file(file: &File, bytes: usize) -> io::Result<Vec<u64>> {
 
 /// Whether the first `bytes` bytes of `file` have the checksums `expected`. A file that cannot be read has not.
 pub(crate) fn agree(file: &File, bytes: usize, expected: &[u64]) -> bool {
-    let cores = thread::available_parallelism().map_or(1, usize::from);
-    let threads = cores
+    let threads = cores::usable()
         .min(MOST_THREADS)
         .min(expected.len().div_ceil(BLOCKS_A_THREAD))
         .max(1);

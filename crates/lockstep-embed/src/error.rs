@@ -115,6 +115,9 @@ pub enum EmbedError {
         /// The class.
         class: String,
     },
+    /// The system refuses to start threads.
+    #[error("cannot start threads to compute with")]
+    Threads(#[source] std::io::Error),
     /// A folder without pictures.
     #[error(
         "{folder} holds no pictures (jpg, jpeg, png, webp, bmp) in folders named after their classes{hint}"

@@ -1,10 +1,12 @@
 //! Making parts: an encoder, the buffers for a batch, and the folders that pictures and vectors lie in.
 
 use crate::part::part_name;
-use crate::reading::{Bunch, ahead};
+use crate::reading::{Bunch, PictureBytes, Unreadable, ahead};
 use crate::{EmbedError, EmbedRecipe, EncoderModel, FinishedPart, PartTask, SkippedPicture};
 use lockstep_image::{ByteNormaliser, Limits, Transformer};
+use lockstep_nn::Threads;
 use lockstep_nn::encoder::Encoder;
+use lockstep_nn::threads::{pieces, pieces_mut};
 use lockstep_place::Place;
 use lockstep_table::{EmbeddingPart, write_part};
 use std::thread;
@@ -16,6 +18,9 @@ const BUNCH_SHARE: u64 = 6;
 pub struct PartMaker {
     recipe: EmbedRecipe,
     encoder: Encoder,
+    threads: Threads,
+    /// Each thread's, which share half of the memory. What is too large for them waits for the one that may have it all.
+    transformers: Vec<Transformer>,
     transformer: Transformer,
     normaliser: ByteNormaliser,
     batch: usize,
@@ -24,29 +29,44 @@ pub struct PartMaker {
 }
 
 impl PartMaker {
-    /// An encoder for `batch` pictures at a time, that reads them within `memory` bytes.
+    /// An encoder for `batch` pictures at a time, that reads them within `memory` bytes, and computes on so many threads.
     ///
     /// # Errors
     /// When the model is no longer the recipe's, or cannot be built.
-    pub fn open(recipe: &EmbedRecipe, batch: usize, memory: u64) -> Result<PartMaker, EmbedError> {
+    pub fn open(
+        recipe: &EmbedRecipe,
+        batch: usize,
+        memory: u64,
+        threads: usize,
+    ) -> Result<PartMaker, EmbedError> {
+        let threads = &Threads::with_threads(threads).map_err(EmbedError::Threads)?;
         let model = EncoderModel::open(&recipe.model, &mut |_| {})?;
         if model.sha256 != recipe.model_sha256 {
             return Err(EmbedError::ModelChanged {
                 encoder: recipe.model.clone(),
             });
         }
-        let encoder = model.encoder(batch)?;
-        // The other half is for files that wait to be decoded.
-        let limits = Limits {
-            max_memory: memory / 2,
-            ..Limits::default()
+        let encoder = model.encoder_on(threads, batch)?;
+        let transformer = |max_memory| {
+            let limits = Limits {
+                max_memory,
+                ..Limits::default()
+            };
+            Transformer::new(&recipe.transform, limits).map_err(EmbedError::Image)
         };
-        let transformer = Transformer::new(&recipe.transform, limits).map_err(EmbedError::Image)?;
+        // The other half is for files that wait to be decoded.
+        let room = memory / 2;
+        let share = room / threads.count() as u64;
+        let transformers = (0..threads.count()).map(|_| transformer(share));
+        let transformers = transformers.collect::<Result<_, _>>()?;
+        let transformer = transformer(room)?;
         Ok(PartMaker {
             recipe: recipe.clone(),
             pixels: vec![0.0; batch * transformer.output_len()],
             normaliser: ByteNormaliser::new(&recipe.normalise),
             encoder,
+            threads: threads.clone(),
+            transformers,
             transformer,
             batch,
             memory,
@@ -106,19 +126,19 @@ impl PartMaker {
             .iter()
             .all(|picture| picture.class().is_some());
         let len = self.transformer.output_len();
+        let decoded = self.decode(&bunch.bytes);
+        let pictures = task.pictures[bunch.pictures].iter();
         let mut rows = 0;
-        for (picture, bytes) in task.pictures[bunch.pictures].iter().zip(bunch.bytes) {
+        for (place, (picture, decoded)) in pictures.zip(decoded).enumerate() {
             let path = format!("{folder}/{}", picture.path);
-            let out = &mut self.pixels[rows * len..][..len];
-            let decoded = bytes.and_then(|bytes| {
-                let applied = (self.transformer).apply_normalised(&bytes, &self.normaliser, out);
-                applied.map_err(|error| (error.kind(), error.to_string()))
-            });
             match decoded {
                 Ok(()) => {
                     let class = picture.class().filter(|_| labelled);
                     made.labels.push(class.map(str::to_owned));
                     made.paths.push(path);
+                    // What was decoded moves up to the place of what could not be.
+                    let from = place * len..(place + 1) * len;
+                    self.pixels.copy_within(from, rows * len);
                     rows += 1;
                 }
                 Err((kind, reason)) => made.skipped.push(SkippedPicture {
@@ -133,6 +153,42 @@ impl PartMaker {
             .resize(start + rows * self.encoder.width(), 0.0);
         self.encoder
             .encode(rows, &self.pixels[..rows * len], &mut made.vectors[start..]);
+    }
+
+    /// Decodes pictures, each to its place among the pixels, on all threads.
+    fn decode(&mut self, pictures: &[PictureBytes]) -> Vec<Result<(), Unreadable>> {
+        let Self {
+            normaliser, pixels, ..
+        } = self;
+        let decode = |transformer: &mut Transformer, bytes: &PictureBytes, out: &mut [f32]| {
+            let bytes = bytes.as_ref().map_err(Clone::clone)?;
+            let applied = transformer.apply_normalised(bytes, normaliser, out);
+            applied.map_err(|error| (error.kind(), error.to_string()))
+        };
+        let len = self.transformer.output_len();
+        let mut decoded = vec![Ok(()); pictures.len()];
+        let each = pictures.len().div_ceil(self.transformers.len()).max(1);
+        let tiles = (
+            pieces_mut(&mut self.transformers, 1),
+            pieces(pictures, each),
+            pieces_mut(pixels, each * len),
+            pieces_mut(&mut decoded, each),
+        );
+        self.threads
+            .each(tiles, |_, (own, pictures, pixels, decoded)| {
+                let places = pixels.chunks_exact_mut(len).zip(decoded);
+                for (bytes, (out, decoded)) in pictures.iter().zip(places) {
+                    *decoded = decode(&mut own[0], bytes, out);
+                }
+            });
+        // One that failed may only have been too large for a thread's share of the memory.
+        let places = pixels.chunks_exact_mut(len).zip(&mut decoded);
+        for (bytes, (out, decoded)) in pictures.iter().zip(places) {
+            if decoded.is_err() {
+                *decoded = decode(&mut self.transformer, bytes, out);
+            }
+        }
+        decoded
     }
 }
 

@@ -4,6 +4,7 @@ use crate::EmbedError;
 use crate::known;
 use lockstep_base::known_encoders::EncoderRef;
 use lockstep_image::{Filter, Normalise, Transform};
+use lockstep_nn::Threads;
 use lockstep_nn::encoder::{
     CLIP_MEAN, CLIP_STD, ClipConfig, Encoder, EncoderError, LITE_MEAN, LITE_STD, lite_image_size,
 };
@@ -147,11 +148,16 @@ impl EncoderModel {
     /// # Errors
     /// When a tensor is missing or has another shape than the encoder's.
     pub fn encoder(&self, rows: usize) -> Result<Encoder, EmbedError> {
+        self.encoder_on(&Threads::default(), rows)
+    }
+
+    /// As [`EncoderModel::encoder`], on these threads.
+    pub(crate) fn encoder_on(&self, threads: &Threads, rows: usize) -> Result<Encoder, EmbedError> {
         let mut read = |name: &str, shape: &[usize]| self.tensor(name, shape);
         match &self.kind {
-            EncoderKind::Clip(config) => Encoder::clip(config, &mut read, rows),
+            EncoderKind::Clip(config) => Encoder::clip(threads, config, &mut read, rows),
             EncoderKind::EfficientNetLite(variant) => {
-                Encoder::efficientnet_lite(*variant, &mut read, rows)
+                Encoder::efficientnet_lite(threads, *variant, &mut read, rows)
             }
         }
         .map_err(refused(&self.path))

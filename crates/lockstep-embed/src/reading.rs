@@ -13,8 +13,11 @@ use std::thread::{self, Scope};
 /// Requests under way at once, where each is answered late.
 const AT_ONCE: usize = 8;
 
+/// What is wrong with a picture that cannot be read: in a word, and in a sentence.
+pub(crate) type Unreadable = (&'static str, String);
+
 /// The bytes of one picture; what is wrong with it, if it alone cannot be read.
-pub(crate) type PictureBytes = Result<Vec<u8>, (&'static str, String)>;
+pub(crate) type PictureBytes = Result<Vec<u8>, Unreadable>;
 
 /// Some pictures, one after the other in the part, with their bytes.
 pub(crate) struct Bunch {

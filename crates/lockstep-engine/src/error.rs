@@ -9,6 +9,7 @@ use lockstep_learner::LearnerError;
 use lockstep_runs::RunsError;
 use std::error::Error;
 use std::io;
+use std::path::PathBuf;
 
 /// Why a run could not begin, or not be recorded.
 ///
@@ -131,6 +132,14 @@ pub enum EngineError {
         restarts: usize,
         /// How the last one ended.
         reason: String,
+    },
+    /// The file of a profile cannot be written.
+    #[error("cannot write the profile {}: {source}", path.display())]
+    Profile {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
     },
     /// The system refused something that supervision needs.
     #[error("cannot {what}: {source}")]

@@ -24,6 +24,7 @@ mod invitation;
 pub mod node_check;
 mod parent;
 pub mod pod;
+mod profile;
 mod ready;
 mod record;
 pub mod replay;
@@ -35,5 +36,6 @@ pub mod tasks;
 pub mod worker;
 
 pub use error::{EngineError, describe};
+pub use profile::ProfileRequest;
 pub use run::{FindCoordinator, RunRequest, run};
 pub use stop::{Stop, StopFlag};

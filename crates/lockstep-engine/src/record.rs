@@ -1,6 +1,7 @@
 //! What the coordinator writes into the run's folder while the run goes on: logs and metrics.
 
 use crate::EngineError;
+use crate::profile::ProfileFile;
 use lockstep_events::event::{EpochResult, Reported, RunResult};
 use lockstep_events::{Recorded, Thin, TraceLine};
 use lockstep_runs::files::{EVENTS, METRICS, TRACE, worker_log};
@@ -15,6 +16,7 @@ pub(crate) struct Record {
     thin: Thin,
     /// The number of the last report of a script.
     last_report: u64,
+    profile: Option<ProfileFile>,
 }
 
 impl Record {
@@ -33,7 +35,21 @@ impl Record {
             logs,
             thin: Thin::for_curves(Recorded::clock()),
             last_report: 0,
+            profile: None,
         })
+    }
+
+    /// The same, which also writes a profile.
+    pub(crate) fn with_profile(self, profile: Option<ProfileFile>) -> Self {
+        Self { profile, ..self }
+    }
+
+    /// Takes what a worker did in the profiled steps.
+    pub(crate) fn profile(&mut self, events: &str) -> Result<(), EngineError> {
+        match &mut self.profile {
+            None => Ok(()),
+            Some(profile) => profile.add(events),
+        }
     }
 
     /// Writes one line of a worker's output.

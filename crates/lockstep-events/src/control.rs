@@ -37,9 +37,23 @@ pub struct Assignment {
     /// Whether to measure where the time of steps goes.
     #[serde(default)]
     pub step_times: bool,
+    /// Of which steps a profile is made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<ProfiledSteps>,
     /// How many steps were done when the generation before was lost: until then, work is repeated.
     #[serde(default)]
     pub catch_up: u64,
+}
+
+/// Steps of which a profile is made: what each thread did, and when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProfiledSteps {
+    /// The first, counted from 1.
+    pub first: u64,
+    /// The last.
+    pub last: u64,
+    /// Times count from here, in microseconds since 1970: so those of all machines fit each other.
+    pub since_us: u64,
 }
 
 /// How the workers of a gang exchange what they compute.
@@ -125,6 +139,12 @@ pub enum FromWorker {
     Usage(WorkerUsage),
     /// Marks of the parameters after some steps. Rank 0 reports.
     Trace(TraceLine),
+    /// What each thread did in the profiled steps, as events of Chrome's trace format: JSON objects with commas between
+    /// them. Every rank reports, perhaps in several messages.
+    Profile {
+        /// The events.
+        events: String,
+    },
     /// The first optimizer step of a generation is done.
     FirstStep {
         /// Steps of the run that were done before it.

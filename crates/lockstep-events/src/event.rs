@@ -134,6 +134,9 @@ pub struct Started {
     /// The fewest worker processes that an elastic gang may have.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_workers: Option<usize>,
+    /// On how many threads each of them computes; none where that is the learner's own matter.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub threads: Option<WorkerThreads>,
     /// Number of lanes: the unit of arithmetic that fixes the result's bits.
     pub lanes: usize,
     /// `shm`, `tcp` or `solo`.
@@ -165,6 +168,32 @@ pub struct Started {
     pub libraries: Vec<UsedLibrary>,
     /// Steps that were done before this part of the run; 0 for one that begins.
     pub resumed_step: u64,
+}
+
+/// On how many threads a worker computes. Any number comes to the same bits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkerThreads {
+    /// How many; of a worker on another machine it is a guess, since its cores count.
+    pub count: usize,
+    /// Why so many, where the job does not say it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+impl WorkerThreads {
+    /// As many as the job asks for. If it does not say, as many as a worker has cores for, but no more than its work is
+    /// worth.
+    pub fn choose(asked: Option<usize>, cores: usize, worth: usize) -> Self {
+        let (count, why) = match asked {
+            Some(count) => (count, None),
+            None if worth >= cores => (cores, Some("all cores that it may use")),
+            None => (worth.max(1), Some("there is too little to do for more")),
+        };
+        Self {
+            count,
+            why: why.map(str::to_owned),
+        }
+    }
 }
 
 /// A library of others that a run computes with. Another version of it may come to other bits.

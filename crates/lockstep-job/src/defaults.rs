@@ -63,7 +63,6 @@ mod tests {
             ("train.optimizer.betas", "[0.9, 0.999]"),
             ("train.schedule.kind", "constant"),
             ("checkpoint.keep", "3"),
-            ("train.threads", "1"),
         ] {
             assert!(is_default(key, value), "{key}");
         }
@@ -72,6 +71,7 @@ mod tests {
             ("train.optimizer.lr", "0.001"),
             ("model.hidden", "[1]"),
             ("train.seed", "1"),
+            ("train.threads", "1"),
         ] {
             assert!(!is_default(key, value), "{key}");
         }

@@ -113,11 +113,11 @@ impl Job {
         }
     }
 
-    /// Threads of a worker.
-    pub fn threads(&self) -> usize {
+    /// Threads of a worker, if the job says how many.
+    pub fn threads(&self) -> Option<usize> {
         match &self.learner {
             LearnerJob::Network(network) => network.train.threads,
-            LearnerJob::Script(_) => 1,
+            LearnerJob::Script(_) => Some(1),
             LearnerJob::Trees(trees) => trees.train.threads,
         }
     }
@@ -128,6 +128,15 @@ impl Job {
             LearnerJob::Network(network) => &network.metrics.0,
             LearnerJob::Trees(trees) => &trees.metrics.0,
             LearnerJob::Script(_) => &[],
+        }
+    }
+
+    /// Lets each worker have so many threads. What a script has is its own matter.
+    pub fn set_threads(&mut self, threads: usize) {
+        match &mut self.learner {
+            LearnerJob::Network(network) => network.train.threads = Some(threads),
+            LearnerJob::Script(_) => {}
+            LearnerJob::Trees(trees) => trees.train.threads = Some(threads),
         }
     }
 

@@ -132,8 +132,9 @@ keys! {
         /// Worker processes. Any number gives the same model. With `{ min = 2, max = 8 }` the run begins with two, takes
         /// in others when they come, and goes on when some leave.
         workers: Workers = default(Workers::exactly(1)) => Any;
-        /// Threads of a worker.
-        threads: usize = default(1) => 1..=MAX_THREADS;
+        /// Threads of a worker. Any number gives the same model. If left out, the workers of a machine share the cores
+        /// that the run may use.
+        threads: Option<usize> = optional => 1..=MAX_THREADS;
         /// Where all random numbers of the run come from.
         seed: u64 = default(0) => 0..=MAX_SEED;
         /// End after so many rounds without a better value of `checkpoint.best` on validation data, and keep the best

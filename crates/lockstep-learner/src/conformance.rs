@@ -79,6 +79,7 @@ fn what_is_prepared_can_be_opened(subject: &Subject<'_>) {
         resume: None,
         max_steps: None,
         step_times: false,
+        profile: None,
         catch_up: 0,
     };
     if let Err(failure) = subject.learner.open(&assignment) {

@@ -5,7 +5,7 @@
 
 use crate::{EarlierRun, Forecast, ForkFrom, LearnerError, ResumePoint, VectorFacts};
 use lockstep_base::fs::CacheDir;
-use lockstep_events::event::UsedLibrary;
+use lockstep_events::event::{UsedLibrary, WorkerThreads};
 use lockstep_gang::Plan;
 use lockstep_resolve::{EmbedPlan, PictureInput};
 use lockstep_runs::RunDir;
@@ -136,6 +136,8 @@ pub struct RunFacts {
     pub sets: Vec<FoundData>,
     /// The libraries of others that compute in it.
     pub libraries: Vec<UsedLibrary>,
+    /// On how many threads each worker computes; none where that is the learner's own matter.
+    pub threads: Option<WorkerThreads>,
     /// The exchange of the whole gang; none where the learner has its own.
     pub plan: Option<Plan>,
     /// How long all workers may get no further, in seconds, where that is not the gang's deadline.

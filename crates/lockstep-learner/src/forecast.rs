@@ -1,5 +1,6 @@
 //! What a run would come to, for people and programs to read before it begins.
 
+use lockstep_events::event::WorkerThreads;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -66,6 +67,8 @@ pub enum Fact {
     },
     /// Worker processes.
     Workers(usize),
+    /// On how many threads each worker computes.
+    Threads(WorkerThreads),
     /// A command, word by word.
     Command(Vec<String>),
     /// Anything else, in words.

@@ -1,9 +1,11 @@
-//! Images a second of an encoder on one thread: `cargo run --release -p lockstep-nn --example clip_rate --
-//! clip FOLDER BATCH SECONDS`, or `lite0 FILE …`; `-` instead of a file invents the weights.
+//! Images a second of an encoder: `cargo run --release -p lockstep-nn --example clip_rate --
+//! clip FOLDER BATCH SECONDS THREADS`, or `lite0 FILE …`; `-` instead of a file or folder invents the weights, of
+//! ViT-B/32 for CLIP.
 //!
 //! Prints one line of JSON with the rate and the first picture's vector. `bench/clip.py` runs it beside
 //! onnxruntime.
 
+use lockstep_nn::Threads;
 use lockstep_nn::encoder::{ClipConfig, Encoder, EncoderError};
 use lockstep_tensors::TensorFile;
 use std::error::Error;
@@ -12,9 +14,10 @@ use std::time::Instant;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [kind, path, batch, seconds] = &arguments[..] else {
-        return Err("usage: clip_rate clip|lite0 PATH BATCH SECONDS".into());
+    let [kind, path, batch, seconds, threads] = &arguments[..] else {
+        return Err("usage: clip_rate clip|lite0 PATH BATCH SECONDS THREADS".into());
     };
+    let threads = Threads::with_threads(threads.parse()?)?;
     let (batch, seconds): (usize, f64) = (batch.parse()?, seconds.parse()?);
     let file = match path.as_str() {
         "-" => None,
@@ -29,10 +32,16 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let mut encoder = match kind.as_str() {
         "clip" => {
-            let config = std::fs::read_to_string(Path::new(path).join("config.json"))?;
-            Encoder::clip(&ClipConfig::from_json(&config)?, &mut tensors, batch)?
+            let config = match &file {
+                None => ClipConfig::default(),
+                Some(_) => {
+                    let text = std::fs::read_to_string(Path::new(path).join("config.json"))?;
+                    ClipConfig::from_json(&text)?
+                }
+            };
+            Encoder::clip(&threads, &config, &mut tensors, batch)?
         }
-        _ => Encoder::efficientnet_lite(0, &mut tensors, batch)?,
+        _ => Encoder::efficientnet_lite(&threads, 0, &mut tensors, batch)?,
     };
     let pixels: Vec<f32> = (0..(batch * encoder.input().len()) as u32)
         .map(|place| ((place.wrapping_mul(2_654_435_761) >> 24) as f32 - 127.0) / 128.0)

@@ -7,13 +7,14 @@ use crate::error::{LayerFault, NnError};
 use crate::init::Initial;
 use crate::layout::Layout;
 use crate::rates::LayerRates;
-use crate::spec::{LayerSpec, LayerSummary, NamedLayer};
-use crate::threads::Threads;
+use crate::spec::{FirstWeights, LayerSpec, LayerSummary, NamedLayer};
 
 /// Where in a network a layer is built.
 pub(crate) struct Site<'a> {
     /// What the layer is called: the prefix of its tensors' names.
     pub(crate) name: &'a str,
+    /// How its weights are drawn.
+    pub(crate) weights: FirstWeights,
     /// Layers begun before it.
     pub(crate) number: usize,
     /// Whether a batch-norm is a ReLU too, since one follows.
@@ -28,7 +29,8 @@ pub(crate) struct Site<'a> {
 pub(crate) struct ModelBuilder {
     /// The most rows that a pass may have.
     pub(crate) rows: usize,
-    pub(crate) compute: Threads,
+    /// The most lanes that they may be of.
+    pub(crate) lanes: usize,
     /// How fast layers learn.
     pub(crate) rates: LayerRates,
     /// Layers begun so far.
@@ -42,10 +44,10 @@ pub(crate) struct ModelBuilder {
 }
 
 impl ModelBuilder {
-    pub(crate) fn new(rows: usize, compute: &Threads) -> Self {
+    pub(crate) fn new(rows: usize, lanes: usize) -> Self {
         Self {
             rows,
-            compute: compute.clone(),
+            lanes,
             rates: LayerRates::default(),
             count: 0,
             layout: Layout::default(),
@@ -73,12 +75,14 @@ impl ModelBuilder {
                 fused = layer.spec == LayerSpec::BatchNorm && next == Some(&LayerSpec::Relu);
                 definition.build(&mut Site {
                     name: &layer.name,
+                    weights: layer.weights,
                     number,
                     with_relu: fused,
                     model: self,
                     chain: &mut chain,
                 })?;
             }
+            chain.name_newest(&layer.name);
             if !definition.has_named_parts() {
                 self.layout.rates[chunks..].fill(self.rates.of(&layer.name));
             }
@@ -114,8 +118,7 @@ mod tests {
 
     fn error(specs: Vec<LayerSpec>) -> String {
         let input = Dims::image(5, 4, 3);
-        let built =
-            ModelBuilder::new(2, &Threads::default()).chain(&NamedLayer::stack(specs), input);
+        let built = ModelBuilder::new(2, 1).chain(&NamedLayer::stack(specs), input);
         built
             .err()
             .expect("a chain that cannot be built")
@@ -200,7 +203,7 @@ mod tests {
             })
         };
         let layers = NamedLayer::stack([of_length(9), convolution.clone()]);
-        let mut builder = ModelBuilder::new(2, &Threads::default());
+        let mut builder = ModelBuilder::new(2, 1);
         let chain = builder.chain(&layers, Dims::vector(18)).unwrap();
         let output = Dims {
             height: 1,
@@ -247,7 +250,7 @@ mod tests {
             LayerSpec::Linear(layers::Linear { out: 7 }),
         ]);
         let input = Dims::image(5, 4, 3);
-        let mut builder = ModelBuilder::new(2, &Threads::default());
+        let mut builder = ModelBuilder::new(2, 1);
         let chain = builder.chain(&layers, input).unwrap();
         assert_eq!(chain.output(), Dims::vector(7));
         let lines: Vec<(&str, usize)> = builder

@@ -8,9 +8,13 @@ use crate::buffer::Buffer;
 use crate::dims::Dims;
 use crate::init::Initial;
 use crate::layers::input_copy::InputCopy;
-use crate::layers::{Layer, Pass, Pointwise, Step, carve, carved};
+use crate::layers::{Layer, Pass, Pointwise, carve, carved};
 use crate::layout::Layout;
+use crate::operation::{BuiltLayer, OperationChain};
 use crate::replica::Replica;
+use crate::threads::Threads;
+use lockstep_base::progress::{self, Label};
+use std::ops::Range;
 
 /// One layer of a chain.
 pub(crate) enum Node {
@@ -23,6 +27,8 @@ pub(crate) enum Node {
 /// Layers in a row. The first and the last are not [`Node::Pointwise`].
 pub(crate) struct Chain {
     nodes: Vec<Node>,
+    /// What each of them is called, for whoever looks where the time goes.
+    labels: Vec<Label>,
     /// The shape of each activation; the first is the input's.
     dims: Vec<Dims>,
     /// The output of every layer that makes a new one, but for the last.
@@ -36,6 +42,7 @@ impl Chain {
     pub(crate) fn new(input: Dims) -> Self {
         Self {
             nodes: Vec::new(),
+            labels: Vec::new(),
             dims: vec![input],
             activations: Vec::new(),
             first_trained: None,
@@ -62,6 +69,11 @@ impl Chain {
         self.nodes.push(Node::Pointwise(layer));
     }
 
+    /// Names the nodes that were appended since the last call.
+    pub(crate) fn name_newest(&mut self, name: &str) {
+        self.labels.resize(self.nodes.len(), Label::of(name));
+    }
+
     /// Says that the newest layer learns.
     pub(crate) fn train_newest(&mut self) {
         self.first_trained.get_or_insert(self.nodes.len() - 1);
@@ -84,12 +96,36 @@ impl Chain {
         self.dims[self.dims.len() - 1]
     }
 
+    /// What its layers compute.
+    pub(crate) fn operations(&self) -> OperationChain {
+        // The activation that the newest layer made.
+        let mut at = 0;
+        let layers = self.nodes.iter().map(|node| {
+            let (operation, in_place) = match node {
+                Node::Layer(layer) => (layer.operation(), false),
+                Node::Pointwise(layer) => (layer.operation(), true),
+            };
+            at += usize::from(!in_place);
+            BuiltLayer {
+                operation,
+                in_place,
+                output: self.dims[at],
+            }
+        });
+        OperationChain {
+            input: self.input(),
+            layers: layers.collect(),
+            first_trained: self.first_trained,
+        }
+    }
+
     /// Plans the activations for at most so many rows, after the last layer was appended.
     pub(crate) fn plan(&mut self, rows: usize) {
         if matches!(self.nodes.last(), Some(Node::Pointwise(_))) {
             // What it left will be needed on the way back, and the chain's output is not kept.
             self.push_same(InputCopy);
         }
+        self.name_newest("");
         let kept = &self.dims[1..self.dims.len() - 1];
         let kept = kept.iter().map(|dims| Buffer::zeros(dims.len() * rows));
         self.activations = kept.collect();
@@ -106,9 +142,9 @@ impl Chain {
     }
 
     /// Numbers of scratch memory that a pass of so many rows wants.
-    pub(crate) fn scratch(&self, rows: usize) -> usize {
+    pub(crate) fn scratch(&self, threads: &Threads, rows: usize) -> usize {
         let layers = self.nodes.iter().map(|node| match node {
-            Node::Layer(layer) => layer.scratch(rows),
+            Node::Layer(layer) => layer.scratch(threads, rows),
             Node::Pointwise(_) => 0,
         });
         2 * carved(rows * self.widest()) + layers.max().unwrap_or(0)
@@ -128,10 +164,10 @@ impl Chain {
         }
     }
 
-    /// The first layer's output of so many rows, if it is kept.
-    pub(crate) fn first_output(&mut self, rows: usize) -> &mut [f32] {
-        let width = rows * self.dims[1].len();
-        &mut self.activations[0][..width]
+    /// The first layer's output of some rows, if it is kept.
+    pub(crate) fn first_output(&mut self, rows: Range<usize>) -> &mut [f32] {
+        let width = self.dims[1].len();
+        &mut self.activations[0][rows.start * width..rows.end * width]
     }
 
     /// Computes `y` from `x`. The outputs of the first `done` layers are there already.
@@ -147,8 +183,10 @@ impl Chain {
         let rows = x.len() / self.dims[0].len();
         // Number of activations that are made.
         let mut made = done;
-        for node in &mut self.nodes[done..] {
-            lockstep_base::progress::advance();
+        let within = progress::enter_layer(Label::NONE);
+        for (node, &label) in self.nodes.iter_mut().zip(&self.labels).skip(done) {
+            progress::advance();
+            progress::enter_layer(label);
             let width = rows * self.dims[made].len();
             match node {
                 Node::Pointwise(layer) => {
@@ -166,6 +204,7 @@ impl Chain {
                 }
             }
         }
+        progress::enter_layer(within);
     }
 
     /// Appends the layers' running statistics to the layout.
@@ -178,10 +217,10 @@ impl Chain {
     }
 
     /// Hands out what the layers observed in the forward pass, last chunk first.
-    pub(crate) fn statistics(&mut self, step: Step<'_>, replica: &mut dyn Replica) {
+    pub(crate) fn statistics(&mut self, pass: Pass<'_>, replica: &mut dyn Replica) {
         for node in self.nodes.iter_mut().rev() {
             if let Node::Layer(layer) = node {
-                layer.statistics(step, replica);
+                layer.statistics(pass, replica);
             }
         }
     }
@@ -190,6 +229,7 @@ impl Chain {
     /// chunk first. `x` is what the forward pass had. Layers below the first that learns are only visited for `dx`.
     pub(crate) fn backward(
         &mut self,
+        pass: Pass<'_>,
         replica: &mut dyn Replica,
         x: &[f32],
         dy: &[f32],
@@ -211,12 +251,14 @@ impl Chain {
         newest[..dy.len()].copy_from_slice(dy);
         // The activation that `newest` is the gradient by.
         let mut at = self.dims.len() - 1;
+        let within = progress::enter_layer(Label::NONE);
         for (i, node) in self.nodes.iter_mut().enumerate().skip(first).rev() {
-            lockstep_base::progress::advance();
+            progress::advance();
+            progress::enter_layer(self.labels[i]);
             let dy = &mut newest[..rows * self.dims[at].len()];
             match node {
                 Node::Pointwise(layer) => {
-                    layer.backward(&self.activations[at - 1][..dy.len()], dy);
+                    layer.backward(pass, &self.activations[at - 1][..dy.len()], dy);
                 }
                 Node::Layer(layer) => {
                     let width = rows * self.dims[at - 1].len();
@@ -225,13 +267,15 @@ impl Chain {
                         _ => &self.activations[at - 2][..width],
                     };
                     if i == first {
-                        return layer.backward(replica, x, dy, dx.take(), scratch);
+                        layer.backward(pass, replica, x, dy, dx.take(), scratch);
+                        break;
                     }
-                    layer.backward(replica, x, dy, Some(&mut below[..width]), scratch);
+                    layer.backward(pass, replica, x, dy, Some(&mut below[..width]), scratch);
                     std::mem::swap(&mut newest, &mut below);
                     at -= 1;
                 }
             }
         }
+        progress::enter_layer(within);
     }
 }

@@ -6,15 +6,18 @@
 //! where it is needed, with the same bits. And since every chunk of the weights is all that some columns
 //! of the output need, whoever has the chunk can compute those columns for everyone.
 
-use crate::gemm::{Accumulate, Left, Shape, Span, WHOLE_DEPTH, Walk};
+use crate::gemm::{Accumulate, Left, Shape, Span, WHOLE_DEPTH, Walk, in_tiles, nested_at};
 use crate::layout::{CHUNK, Layout, NumberOrder, Role};
 use crate::simd::for_each_isa;
-use crate::threads::Threads;
+use crate::threads::{Grid, SharedMut, Threads};
 use std::ops::Range;
 
 /// Columns of a panel of weights: two vectors of the widest kind, so that most layers have as many panels
 /// as workers can share evenly.
 pub const PANEL: usize = 32;
+
+/// Rows of the batch that a tile of the output has at the least: a tile of the registers.
+const ROWS: usize = 12;
 
 /// Inputs up to which a panel is not cut: all columns that it computes belong to one chunk.
 const UNCUT: usize = 4 * CHUNK / PANEL;
@@ -99,12 +102,14 @@ impl Factored {
     }
 
     /// Computes the output `y` of the rows `x`.
-    pub(crate) fn forward(&self, compute: &Threads, state: &[f32], x: &[f32], y: &mut [f32]) {
-        let work = x.len() * self.outputs;
-        compute.by_rows(work, (x, self.inputs), (y, self.outputs), |x, y| {
-            let weights = (&state[self.weight.clone()], &state[self.bias.clone()]);
-            self.product(compute, 0..self.outputs, weights, x, (y, self.outputs));
-        });
+    pub(crate) fn forward(&self, threads: &Threads, state: &[f32], x: &[f32], y: &mut [f32]) {
+        let weights = (&state[self.weight.clone()], &state[self.bias.clone()]);
+        self.product(threads, 0..self.outputs, weights, x, (y, self.outputs));
+    }
+
+    /// Where the weights of the whole layer lie in the state.
+    pub fn weight(&self) -> Range<usize> {
+        self.weight.clone()
     }
 
     /// Where the bias of the whole layer lies in the state.
@@ -120,7 +125,7 @@ impl Factored {
     /// When the columns do not begin with a panel, or an operand is too short.
     pub fn product(
         &self,
-        compute: &Threads,
+        threads: &Threads,
         columns: Range<usize>,
         (weight, bias): (&[f32], &[f32]),
         x: &[f32],
@@ -130,21 +135,32 @@ impl Factored {
             columns.start.is_multiple_of(PANEL),
             "{columns:?} begin inside a panel"
         );
-        let rows = x.len() / self.inputs;
-        if rows == 0 {
-            return;
-        }
-        for start in columns.clone().step_by(PANEL) {
-            let panel = start..(start + PANEL).min(columns.end);
-            let y = &mut y[start - columns.start..];
-            for row in y.chunks_mut(stride).take(rows) {
-                row[..panel.len()].copy_from_slice(&bias[panel.clone()]);
+        let (rows, bias) = (x.len() / self.inputs, &bias[columns.clone()]);
+        let work = x.len() * columns.len();
+        let grid = Grid::new(threads, (rows, ROWS), (columns.len(), PANEL), work);
+        let y = SharedMut::new(y);
+        threads.each(0..grid.count(), |_, tile| {
+            let (rows, columns) = grid.tile(tile);
+            for start in columns.clone().step_by(PANEL) {
+                let panel = start..(start + PANEL).min(columns.end);
+                for row in rows.clone() {
+                    let at = row * stride;
+                    // SAFETY: tiles do not overlap.
+                    let y = unsafe { y.part(at + panel.start..at + panel.end) };
+                    y.copy_from_slice(&bias[panel.clone()]);
+                }
+                let shape = Shape {
+                    rows: Span::flat(rows.len()),
+                    columns: panel.len(),
+                    depth: Span::flat(self.inputs),
+                };
+                let x = Left::rows(&x[rows.start * self.inputs..], self.inputs);
+                let weight = (&weight[start * self.inputs..], panel.len());
+                let to = (&y, rows.start * stride + start);
+                // SAFETY: tiles do not overlap.
+                unsafe { nested_at(shape, x, weight, to, Walk::flat(stride), Accumulate::Add) };
             }
-            let shape = (rows, panel.len(), self.inputs);
-            let weight = &weight[(start - columns.start) * self.inputs..];
-            let (x, weight) = (Left::rows(x, self.inputs), (weight, panel.len()));
-            compute.gemm(shape, x, weight, (y, stride), Accumulate::Add);
-        }
+        });
     }
 
     /// Computes the transposed gradient by the input from that by the output: `dx' = W dy'`. There the
@@ -152,7 +168,7 @@ impl Factored {
     /// packed (3 times faster than a packing product at 16 rows).
     pub(crate) fn input_gradient(
         &self,
-        compute: &Threads,
+        threads: &Threads,
         state: &[f32],
         dy_t: &[f32],
         dx_t: &mut [f32],
@@ -164,15 +180,12 @@ impl Factored {
         let mut into = Accumulate::Replace;
         // Each number is one chain over all columns: the last panel goes on where the others end.
         if whole > 0 {
-            let shape = Shape {
-                rows: Span::flat(self.inputs),
-                columns: rows,
-                depth: Span {
-                    outer: 1,
-                    middle: whole,
-                    inner: PANEL,
-                },
+            let depth = Span {
+                outer: 1,
+                middle: whole,
+                inner: PANEL,
             };
+            let shape = (self.inputs, rows, depth);
             let left = Left {
                 data: panels,
                 rows: Walk::flat(PANEL),
@@ -182,15 +195,15 @@ impl Factored {
                     inner: 1,
                 },
             };
-            compute.product(shape, left, (dy_t, rows), (dx_t, Walk::flat(rows)), into);
+            in_tiles(threads, shape, left, (dy_t, rows), (dx_t, rows), into);
             into = Accumulate::Add;
         }
         if !last.is_empty() {
             let width = self.outputs - whole * PANEL;
-            let shape = (self.inputs, rows, width);
+            let shape = (self.inputs, rows, Span::flat(width));
             let dy_t = &dy_t[whole * PANEL * rows..];
             let last = Left::rows(last, width);
-            compute.gemm(shape, last, (dy_t, rows), (dx_t, rows), into);
+            in_tiles(threads, shape, last, (dy_t, rows), (dx_t, rows), into);
         }
     }
 
@@ -201,13 +214,13 @@ impl Factored {
     /// When the chunk is not of this layer, or `gradient` is not as long as it.
     pub fn gradient(
         &self,
-        compute: &Threads,
+        threads: &Threads,
         chunk: usize,
         (x, dy): (&[f32], &[f32]),
         gradient: &mut [f32],
     ) {
         match self.weight_chunks().contains(&chunk) {
-            true => self.products(compute, chunk, (x, dy), gradient, Accumulate::Replace),
+            true => self.products(threads, chunk, (x, dy), gradient, Accumulate::Replace),
             false => sum_rows(dy, gradient),
         }
     }
@@ -219,7 +232,7 @@ impl Factored {
     /// As [`Factored::gradient`].
     pub fn add_gradient(
         &self,
-        compute: &Threads,
+        threads: &Threads,
         chunk: usize,
         (x, dy): (&[f32], &[f32]),
         sum: &mut [f32],
@@ -227,17 +240,17 @@ impl Factored {
     ) {
         let rows = dy.len() / self.outputs;
         if rows <= WHOLE_DEPTH && self.weight_chunks().contains(&chunk) {
-            return self.products(compute, chunk, (x, dy), sum, Accumulate::AddWhole);
+            return self.products(threads, chunk, (x, dy), sum, Accumulate::AddWhole);
         }
         let spare = &mut spare[..sum.len()];
-        self.gradient(compute, chunk, (x, dy), spare);
+        self.gradient(threads, chunk, (x, dy), spare);
         add(sum, spare);
     }
 
     /// Computes a chunk of the weights' gradient.
     fn products(
         &self,
-        compute: &Threads,
+        threads: &Threads,
         chunk: usize,
         (x, dy): (&[f32], &[f32]),
         gradient: &mut [f32],
@@ -253,9 +266,9 @@ impl Factored {
         let panels = gradient.chunks_mut(rows.len() * PANEL);
         for (start, gradient) in columns.clone().step_by(PANEL).zip(panels) {
             let width = PANEL.min(columns.end - start);
-            let shape = (rows.len(), width, dy.len() / self.outputs);
+            let shape = (rows.len(), width, Span::flat(dy.len() / self.outputs));
             let dy = (&dy[start..], self.outputs);
-            compute.gemm(shape, x, dy, (gradient, width), into);
+            in_tiles(threads, shape, x, dy, (gradient, width), into);
         }
     }
 }

@@ -4,7 +4,6 @@
 //! network with all kinds of layers and both ways of convolving, forward and backward and evaluated, samples
 //! of those kinds that it lacks, every loss, dense layers formed from factors and by columns, every optimizer, the rates, and the norm.
 
-use crate::device::{DeviceState, Network};
 use crate::dims::Dims;
 use crate::layers::{self, EmbeddingTable, Step};
 use crate::loss::{Loss, LossTargets, ShapedClasses, Targets, WeightedNumbers};
@@ -13,8 +12,12 @@ use crate::optimizer::{Optimizer, average, square_sum};
 use crate::replica::Collect;
 use crate::schedule::{Decay, Schedule};
 use crate::spec::{LayerSpec, NamedLayer};
+use crate::state::StateVector;
 use crate::threads::Threads;
 use std::collections::BTreeSet;
+
+/// Which version of the numerics this is: from the same state, another one computes other bits.
+pub const NUMERICS_VERSION: u32 = 2;
 
 /// Rows of the batches: sums over rows and pixels are longer than any block of them.
 const ROWS: usize = 7;
@@ -225,14 +228,14 @@ fn every_optimizer(model: &Model, gradient: &[f32], hash: &mut Hash) {
         },
     ];
     for optimizer in optimizers {
-        let mut state = model.load_state(&values, optimizer.planes());
+        let mut state = StateVector::new(model.layout(), &values, optimizer.planes());
         for (number, schedule) in [1, 7].into_iter().zip(schedules.iter().cycle()) {
             let update = optimizer.at(number, schedule.rate(number)).scaled(0.7);
             for chunk in &model.layout().chunks {
                 state.update(chunk.clone(), &gradient[chunk.clone()], &update);
             }
         }
-        for vector in state.read_all() {
+        for vector in state.vectors() {
             hash.add(vector);
         }
     }

@@ -17,10 +17,12 @@ pub(crate) enum Initial {
         /// The bound.
         bound: f32,
     },
-    /// Normal with mean 0 and deviation 1, after so many zeros.
+    /// Normal with mean 0, after so many zeros.
     Normal {
         /// The zeros.
         zeros: usize,
+        /// The deviation.
+        deviation: f32,
     },
 }
 
@@ -29,6 +31,14 @@ impl Initial {
     pub(crate) fn uniform_for_inputs(inputs: usize) -> Self {
         Self::Uniform {
             bound: 1.0 / (inputs as f32).sqrt(),
+        }
+    }
+
+    /// Kaiming's for a layer that a ReLU follows, by its outputs: gradients keep their size on the way back.
+    pub(crate) fn normal_for_outputs(outputs: usize) -> Self {
+        Self::Normal {
+            zeros: 0,
+            deviation: (2.0 / outputs as f32).sqrt(),
         }
     }
 }
@@ -47,10 +57,10 @@ pub(crate) fn state(layout: &Layout, initial: &[Initial], seed: u64) -> Vec<f32>
                 let drawn = std::iter::repeat_with(&mut draw).take(numbers.len());
                 numbers.copy_from_slice(&tensor.arrange_drawn(drawn.collect()));
             }
-            Initial::Normal { zeros } => {
+            Initial::Normal { zeros, deviation } => {
                 let mut stream = Stream::new(seed ^ DOMAIN, i as u64);
                 for pair in numbers[zeros..].chunks_mut(2) {
-                    let drawn = normal_pair(&mut stream);
+                    let drawn = normal_pair(&mut stream).map(|x| x * deviation);
                     pair.copy_from_slice(&drawn[..pair.len()]);
                 }
             }

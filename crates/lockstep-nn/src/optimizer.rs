@@ -1,7 +1,7 @@
 //! Optimizers: one pass over a slice of parameters, its gradient and its state.
 //!
 //! Updates work number by number, so any rank may update any slice and the result is the same. They
-//! follow PyTorch's definitions.
+//! follow PyTorch's definitions, but for the smallest numbers: what is written is never subnormal ([`flushed`]).
 
 use crate::math::power;
 use crate::simd::for_each_isa;
@@ -53,12 +53,14 @@ pub enum Optimizer {
 /// An optimizer at one step: what does not depend on the parameter is computed once.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Update {
-    optimizer: Optimizer,
-    rate: f32,
+    /// The optimizer.
+    pub optimizer: Optimizer,
+    /// The learning rate.
+    pub rate: f32,
     /// `1 - beta^t` for both betas.
-    corrections: [f64; 2],
+    pub corrections: [f64; 2],
     /// The gradient is multiplied by this first; 1 unless it was clipped.
-    scale: f32,
+    pub scale: f32,
 }
 
 impl Optimizer {
@@ -174,26 +176,35 @@ impl Update {
     }
 }
 
-/// Moves running statistics towards what a batch observed.
-pub fn blend(running: &mut [f32], observed: &[f32], share: f32) {
-    for (running, &observed) in running.iter_mut().zip(observed) {
-        *running = *running * (1.0 - share) + observed * share;
-    }
+/// `x`, or 0 in the place of a subnormal number and of -0. NaN stays NaN.
+///
+/// Momentum of weights that never change decays to numbers so small that processors compute with them many times more
+/// slowly, or replace them by 0, each in its own way. Here all do the same.
+#[inline(always)]
+fn flushed(x: f32) -> f32 {
+    if x.abs() < f32::MIN_POSITIVE { 0.0 } else { x }
 }
 
 for_each_isa! {
+    /// Moves running statistics towards what a batch observed.
+    pub fn blend(running: &mut [f32], observed: &[f32], share: f32) {
+        for (running, &observed) in running.iter_mut().zip(observed) {
+            *running = flushed(*running * (1.0 - share) + observed * share);
+        }
+    }
+
     fn plain(p: &mut [f32], g: &[f32], factors: [f32; 4]) {
         let [rate, _, decay, scale] = factors;
         for (p, &g) in p.iter_mut().zip(g) {
-            *p -= rate * (g * scale + decay * *p);
+            *p = flushed(*p - rate * (g * scale + decay * *p));
         }
     }
 
     fn heavy_ball(p: &mut [f32], g: &[f32], velocity: &mut [f32], factors: [f32; 4]) {
         let [rate, momentum, decay, scale] = factors;
         for ((p, &g), v) in p.iter_mut().zip(g).zip(velocity) {
-            *v = momentum * *v + (g * scale + decay * *p);
-            *p -= rate * *v;
+            *v = flushed(momentum * *v + (g * scale + decay * *p));
+            *p = flushed(*p - rate * *v);
         }
     }
 
@@ -201,8 +212,8 @@ for_each_isa! {
         let [rate, momentum, decay, scale] = factors;
         for ((p, &g), v) in p.iter_mut().zip(g).zip(velocity) {
             let g = g * scale + decay * *p;
-            *v = momentum * *v + g;
-            *p -= rate * (g + momentum * *v);
+            *v = flushed(momentum * *v + g);
+            *p = flushed(*p - rate * (g + momentum * *v));
         }
     }
 
@@ -210,9 +221,9 @@ for_each_isa! {
         let [beta1, beta2, epsilon, added, pull, step, root, scale] = factors;
         for (((p, &g), m), s) in p.iter_mut().zip(g).zip(mean).zip(square) {
             let g = g * scale + added * *p;
-            *m = beta1 * *m + (1.0 - beta1) * g;
-            *s = beta2 * *s + (1.0 - beta2) * g * g;
-            *p = *p * pull - step * *m / (s.sqrt() * root + epsilon);
+            *m = flushed(beta1 * *m + (1.0 - beta1) * g);
+            *s = flushed(beta2 * *s + (1.0 - beta2) * g * g);
+            *p = flushed(*p * pull - step * *m / (s.sqrt() * root + epsilon));
         }
     }
 
@@ -220,8 +231,8 @@ for_each_isa! {
         let [rate, alpha, epsilon, _, decay, scale] = factors;
         for ((p, &g), s) in p.iter_mut().zip(g).zip(square) {
             let g = g * scale + decay * *p;
-            *s = alpha * *s + (1.0 - alpha) * g * g;
-            *p -= rate * (g / (s.sqrt() + epsilon));
+            *s = flushed(alpha * *s + (1.0 - alpha) * g * g);
+            *p = flushed(*p - rate * (g / (s.sqrt() + epsilon)));
         }
     }
 
@@ -231,9 +242,9 @@ for_each_isa! {
         let [rate, alpha, epsilon, momentum, decay, scale] = factors;
         for (((p, &g), s), v) in p.iter_mut().zip(g).zip(square).zip(velocity) {
             let g = g * scale + decay * *p;
-            *s = alpha * *s + (1.0 - alpha) * g * g;
-            *v = momentum * *v + g / (s.sqrt() + epsilon);
-            *p -= rate * *v;
+            *s = flushed(alpha * *s + (1.0 - alpha) * g * g);
+            *v = flushed(momentum * *v + g / (s.sqrt() + epsilon));
+            *p = flushed(*p - rate * *v);
         }
     }
 
@@ -244,15 +255,15 @@ for_each_isa! {
             let direction = beta1 * *m + (1.0 - beta1) * g;
             // 0 stays 0, and NaN stays NaN, so that a diverged run shows.
             let sign = if direction > 0.0 { 1.0 } else if direction < 0.0 { -1.0 } else { direction };
-            *p = *p * pull - rate * sign;
-            *m = beta2 * *m + (1.0 - beta2) * g;
+            *p = flushed(*p * pull - rate * sign);
+            *m = flushed(beta2 * *m + (1.0 - beta2) * g);
         }
     }
 
     /// Moves averaged weights towards the present ones by a share of their distance.
     pub fn average(averaged: &mut [f32], present: &[f32], share: f32) {
         for (averaged, &present) in averaged.iter_mut().zip(present) {
-            *averaged += share * (present - *averaged);
+            *averaged = flushed(*averaged + share * (present - *averaged));
         }
     }
 
@@ -367,6 +378,58 @@ mod tests {
             p
         };
         assert_eq!(run(0), run(37));
+    }
+
+    #[test]
+    fn nothing_that_is_written_is_subnormal_and_nan_stays() {
+        let sgd = |momentum, nesterov| Optimizer::Sgd {
+            momentum,
+            nesterov,
+            weight_decay: 0.0,
+        };
+        let rms_prop = |momentum| Optimizer::RmsProp {
+            alpha: 0.5,
+            epsilon: 1.0,
+            momentum,
+            weight_decay: 0.0,
+        };
+        let adam = Optimizer::Adam {
+            betas: [0.5; 2],
+            epsilon: 1.0,
+            weight_decay: 0.0,
+            decoupled: false,
+        };
+        let lion = Optimizer::Lion {
+            betas: [0.5; 2],
+            weight_decay: 0.9,
+        };
+        // Half of the smallest normal number is subnormal, and so is most of what else becomes of these.
+        const SMALLEST: f32 = f32::MIN_POSITIVE;
+        let start = [SMALLEST, -0.0, SMALLEST, f32::NAN];
+        let other = [SMALLEST, -0.0, 0.0, f32::NAN];
+        let check = |what: &str, numbers: &[f32]| {
+            let is_fine = |x: &f32| x.is_normal() || x.to_bits() == 0;
+            assert!(numbers[..3].iter().all(is_fine), "{what}: {numbers:?}");
+            assert!(numbers[3].is_nan(), "{what}");
+        };
+        let heavy = [sgd(0.5, false), sgd(0.5, true)];
+        let scaled = [rms_prop(0.0), rms_prop(0.5), adam, lion];
+        for optimizer in [sgd(0.0, false)].into_iter().chain(heavy).chain(scaled) {
+            let (mut p, mut a, mut b) = (start, other, other);
+            let update = optimizer.at(5, 0.5).scaled(0.5);
+            update.apply(&mut p, &other, [&mut a, &mut b]);
+            let written = [p, a, b];
+            for vector in &written[..1 + optimizer.planes()] {
+                check(&format!("{optimizer:?}"), vector);
+            }
+        }
+        let none = [0.0, -0.0, 0.0, f32::NAN];
+        let mut running = start;
+        blend(&mut running, &none, 0.5);
+        check("a running statistic", &running);
+        let mut averaged = start;
+        average(&mut averaged, &none, 0.5);
+        check("an average", &averaged);
     }
 
     #[test]

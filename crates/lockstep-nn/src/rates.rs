@@ -1,7 +1,8 @@
 //! How fast layers learn, by their names: some as a part of the learning rate, some not at all.
 
 use crate::layout::Layout;
-use crate::replica::Replica;
+use crate::replica::{LayerGradient, Replica};
+use std::ops::Range;
 
 /// The part of the learning rate that layers learn with, by name. A name stands for a layer, or for all layers whose
 /// names go on behind it with a dot.
@@ -46,19 +47,25 @@ impl Replica for TrainedChunks<'_> {
         self.replica.state()
     }
 
-    fn output(&mut self, number: usize, y: &mut [f32]) -> bool {
-        self.replica.output(number, y)
+    fn output(&mut self, lane: usize, number: usize, y: &mut [f32]) -> bool {
+        self.replica.output(lane, number, y)
     }
 
-    fn gradient(&mut self, chunk: usize, fill: &mut dyn FnMut(&mut [f32])) {
-        if !self.layout.is_frozen(chunk) {
-            self.replica.gradient(chunk, fill);
+    fn gradient(
+        &mut self,
+        lanes: Range<usize>,
+        chunks: Range<usize>,
+        gradient: &dyn LayerGradient,
+    ) {
+        // All chunks of a layer learn equally fast.
+        if !chunks.clone().any(|chunk| self.layout.is_frozen(chunk)) {
+            self.replica.gradient(lanes, chunks, gradient);
         }
     }
 
-    fn factors(&mut self, number: usize, x: &[f32], dy: &[f32]) -> bool {
+    fn factors(&mut self, lane: usize, number: usize, x: &[f32], dy: &[f32]) -> bool {
         // There is no gradient to form: nobody needs the factors, nor asks for them again.
-        self.is_dense_frozen(number) || self.replica.factors(number, x, dy)
+        self.is_dense_frozen(number) || self.replica.factors(lane, number, x, dy)
     }
 
     fn factors_used(&mut self, number: usize) {
@@ -72,7 +79,7 @@ impl Replica for TrainedChunks<'_> {
 mod tests {
     use super::*;
     use crate::layers;
-    use crate::{Batch, Collect, Dims, LayerSpec, Model, NamedLayer, Step, Targets};
+    use crate::{Batch, Capacity, Collect, Dims, LayerSpec, Model, NamedLayer, Step, Targets};
 
     #[test]
     fn the_longest_name_counts_and_names_end_at_dots() {
@@ -109,7 +116,8 @@ mod tests {
             channels: 1,
         };
         let rates = LayerRates::new(frozen.iter().map(|&name| (name.to_owned(), 0.0)));
-        let mut model = Model::with_rates(&rates, &Default::default(), &layers, input, 2).unwrap();
+        let (threads, capacity) = (Default::default(), Capacity { rows: 2, lanes: 1 });
+        let mut model = Model::with_rates(&rates, &threads, &layers, input, capacity).unwrap();
         let state = model.initial_state(7);
         let inputs: Vec<f32> = (0..2 * input.len()).map(|i| (i % 7) as f32 - 3.0).collect();
         let batch = Batch {

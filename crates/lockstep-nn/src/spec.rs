@@ -140,6 +140,16 @@ impl LayerSpec {
     }
 }
 
+/// How the weights of a layer are drawn at first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FirstWeights {
+    /// As PyTorch's module of this kind does.
+    Default,
+    /// Those of a convolution as torchvision's ResNets do: normal numbers, as wide as the square root of 2 by the number
+    /// of outputs that an input has a part in.
+    KaimingNormal,
+}
+
 /// A layer and what it is called.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NamedLayer {
@@ -147,6 +157,8 @@ pub struct NamedLayer {
     pub name: String,
     /// What it is.
     pub spec: LayerSpec,
+    /// How its weights are drawn.
+    pub weights: FirstWeights,
 }
 
 impl NamedLayer {
@@ -155,6 +167,7 @@ impl NamedLayer {
         Self {
             name: name.into(),
             spec,
+            weights: FirstWeights::Default,
         }
     }
 

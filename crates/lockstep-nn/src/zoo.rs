@@ -4,7 +4,7 @@
 //! weights go both ways, and a head those of the module that it is known from; others are numbered.
 
 use crate::layers;
-use crate::spec::{LayerSpec, NamedLayer};
+use crate::spec::{FirstWeights, LayerSpec, NamedLayer};
 
 /// Dense layers: each is linear, batch-norm if asked for, ReLU, dropout if there is any; and a last linear
 /// one to the classes.
@@ -85,15 +85,11 @@ fn dropout_of(p: f64) -> Option<LayerSpec> {
     (p > 0.0).then_some(LayerSpec::Dropout(layers::Dropout { p }))
 }
 
-/// ResNet-18 under torchvision's names. With a small stem, for images of 32 x 32 or so, it begins with a
-/// convolution of 3 x 3 pixels and without a pool.
+/// ResNet-18 under torchvision's names, with weights drawn as torchvision draws them. With a small stem, for images of
+/// 32 x 32 or so, it begins with a convolution of 3 x 3 pixels and without a pool.
 pub fn resnet18(classes: usize, small_stem: bool) -> Vec<NamedLayer> {
-    let mut layers = if small_stem {
-        let stem = convolution(64, 3, 1);
-        vec![NamedLayer::new("conv1", stem)]
-    } else {
-        vec![NamedLayer::new("conv1", convolution(64, 7, 2))]
-    };
+    let (kernel, stride) = if small_stem { (3, 1) } else { (7, 2) };
+    let mut layers = vec![convolution("conv1".to_owned(), 64, kernel, stride)];
     layers.push(NamedLayer::new("bn1", LayerSpec::BatchNorm));
     layers.push(NamedLayer::new("relu", LayerSpec::Relu));
     if !small_stem {
@@ -124,19 +120,20 @@ pub fn resnet18(classes: usize, small_stem: bool) -> Vec<NamedLayer> {
 
 /// Two convolutions, and a shortcut past them.
 fn residual(name: &str, inputs: usize, out: usize, stride: usize) -> NamedLayer {
-    let part = |part: &str, spec| NamedLayer::new(format!("{name}.{part}"), spec);
+    let name_of = |part: &str| format!("{name}.{part}");
+    let part = |part: &str, spec| NamedLayer::new(name_of(part), spec);
     let body = vec![
-        part("conv1", convolution(out, 3, stride)),
+        convolution(name_of("conv1"), out, 3, stride),
         part("bn1", LayerSpec::BatchNorm),
         part("relu", LayerSpec::Relu),
-        part("conv2", convolution(out, 3, 1)),
+        convolution(name_of("conv2"), out, 3, 1),
         part("bn2", LayerSpec::BatchNorm),
     ];
     let shortcut = if stride == 1 && inputs == out {
         Vec::new()
     } else {
         vec![
-            part("downsample.0", convolution(out, 1, stride)),
+            convolution(name_of("downsample.0"), out, 1, stride),
             part("downsample.1", LayerSpec::BatchNorm),
         ]
     };
@@ -147,15 +144,19 @@ fn residual(name: &str, inputs: usize, out: usize, stride: usize) -> NamedLayer 
 }
 
 /// A convolution without bias whose windows are centred on pixels.
-fn convolution(out: usize, kernel: usize, stride: usize) -> LayerSpec {
-    LayerSpec::Conv2d(layers::Conv2d {
+fn convolution(name: String, out: usize, kernel: usize, stride: usize) -> NamedLayer {
+    let convolution = LayerSpec::Conv2d(layers::Conv2d {
         out,
         kernel: [kernel; 2],
         stride: [stride; 2],
         padding: [kernel / 2; 2],
         groups: 1,
         bias: false,
-    })
+    });
+    NamedLayer {
+        weights: FirstWeights::KaimingNormal,
+        ..NamedLayer::new(name, convolution)
+    }
 }
 
 #[cfg(test)]
@@ -206,6 +207,40 @@ mod tests {
         let first = &model.summary()[0];
         assert_eq!(first.output.to_string(), "32 x 32 x 64");
         assert_eq!(model.layout().parameters, 11_173_962);
+    }
+
+    #[test]
+    fn resnet18_begins_with_weights_as_torchvision_draws_them() {
+        let model = Model::new(&resnet18(10, true), image(32), 1).unwrap();
+        let state = model.initial_state(5);
+        for tensor in &model.layout().tensors {
+            let numbers = &state[tensor.range.clone()];
+            let mean_of = |each: &dyn Fn(f64) -> f64| {
+                let sum: f64 = numbers.iter().map(|&x| each(f64::from(x))).sum();
+                sum / numbers.len() as f64
+            };
+            let name = &tensor.name;
+            match tensor.shape[..] {
+                [outputs, _, height, width] => {
+                    let variance = 2.0 / (outputs * height * width) as f64;
+                    // Normal numbers have three times the square of the variance; even ones have less than twice.
+                    let [second, fourth] = [2, 4].map(|power| mean_of(&|x| x.powi(power)));
+                    assert!((second / variance - 1.0).abs() < 0.1, "{name}: {second}");
+                    let fourth = fourth / (variance * variance);
+                    assert!((fourth - 3.0).abs() < 0.5, "{name}: {fourth}");
+                }
+                _ if name.starts_with("fc.") => {
+                    let bound = 1.0 / 512.0f32.sqrt();
+                    assert!(numbers.iter().all(|x| x.abs() <= bound), "{name}");
+                    assert!(mean_of(&f64::abs) > 0.2 * f64::from(bound), "{name}");
+                }
+                _ => {
+                    let ones = name.ends_with("weight") || name.ends_with("var");
+                    let expected = f32::from(u8::from(ones));
+                    assert!(numbers.iter().all(|&x| x == expected), "{name}");
+                }
+            }
+        }
     }
 
     #[test]

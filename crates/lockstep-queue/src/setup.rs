@@ -5,6 +5,7 @@ use crate::folder::Folder;
 use crate::leftovers::MARK;
 use crate::packages::{Packages, beside, package_of};
 use crate::{JobRecord, JobUser, QueueError};
+use lockstep_base::cores;
 use lockstep_base::fs::restricted_folder;
 use lockstep_base::zip::{Limits, UnpackError, unpack, unpack_file};
 use lockstep_place::{Access, Place};
@@ -95,6 +96,10 @@ pub(crate) fn set_up(
         variables.insert(name.into(), value.into());
     }
     variables.insert("LOCKSTEP_JOB_FOLDER".into(), folder.work().into());
+    // Jobs share the machine by the processors that they asked for.
+    let cores = (asked.needs.cpus() as usize).max(1).to_string();
+    let own = variables.entry(cores::VARIABLE.into());
+    own.or_insert_with(|| cores.into());
     // What Python prints is read as it comes.
     let unbuffered = variables.entry("PYTHONUNBUFFERED".into());
     unbuffered.or_insert_with(|| "1".into());

@@ -94,7 +94,7 @@ pub(crate) fn named(prefix: &str, layers: &[JobLayer], outputs: usize) -> Vec<Na
     let named = |(i, layer)| {
         let name = format!("{prefix}.{i}");
         let spec = spec(&name, layer, outputs);
-        NamedLayer { name, spec }
+        NamedLayer::new(name, spec)
     };
     layers.iter().enumerate().map(named).collect()
 }

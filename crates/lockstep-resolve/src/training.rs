@@ -28,8 +28,9 @@ pub struct TrainingSettings {
     pub workers: usize,
     /// The parts that a batch is cut into.
     pub lanes: usize,
-    /// Threads of a worker.
-    pub threads: usize,
+    /// Threads of a worker, if the job says how many.
+    #[serde(default)]
+    pub threads: Option<usize>,
     /// Where all random numbers come from.
     pub seed: u64,
     /// The share of the training set that is set aside for validation, where nothing else parts it.

@@ -32,7 +32,8 @@ pub struct TreesSettings {
     /// The trees.
     pub model: TreesPlan,
     /// Threads of a worker.
-    pub threads: usize,
+    #[serde(default)]
+    pub threads: Option<usize>,
     /// Where all random numbers of the run come from.
     pub seed: u64,
     /// Rounds without a better one after which training ends.

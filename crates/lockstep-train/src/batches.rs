@@ -169,9 +169,13 @@ impl Batches {
         }
     }
 
-    /// The rows of the program's `i`-th lane, and which samples they are.
-    pub(crate) fn lane(&self, i: usize) -> (Batch<'_>, &[u32]) {
-        let rows = self.lanes[i].clone();
+    /// Where the rows of the program's lanes lie among those that were made ready; they follow each other.
+    pub(crate) fn lanes(&self) -> &[Range<usize>] {
+        &self.lanes
+    }
+
+    /// Some rows that were made ready, and which samples they are.
+    pub(crate) fn rows(&self, rows: Range<usize>) -> (Batch<'_>, &[u32]) {
         let inputs = rows.start * self.sample_len..rows.end * self.sample_len;
         let inputs = &self.inputs()[inputs];
         let targets = self.targets.rows(rows.clone());

@@ -167,6 +167,7 @@ fn facts(settings: &TrainingSettings, prepared: &Prepared, found: &FoundSets) ->
             .collect(),
         plan: Some(prepared.plan.clone()),
         libraries: Vec::new(),
+        threads: Some(prepared.threads.clone()),
         stall_s: None,
         memory: Some(PlannedMemory {
             per_worker: (memory.per_worker_bytes - memory.copies_bytes) as u64,
@@ -193,6 +194,7 @@ fn forecast(settings: &TrainingSettings, prepared: &Prepared, notes: Vec<String>
         "steps_per_epoch": prepared.steps_per_epoch,
         "epochs": epochs,
         "lanes_of_workers": lanes,
+        "threads": prepared.threads,
         "memory": {
             "per_worker_bytes": memory.per_worker_bytes,
             "shared_bytes": memory.shared_bytes,
@@ -223,6 +225,7 @@ fn forecast(settings: &TrainingSettings, prepared: &Prepared, notes: Vec<String>
             ("samples", samples),
             ("steps", steps),
             ("lanes", Fact::Lanes(lanes)),
+            ("threads", Fact::Threads(prepared.threads.clone())),
             ("model", model),
             ("memory", memory),
         ],

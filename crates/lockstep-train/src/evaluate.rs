@@ -6,6 +6,7 @@
 //! memory alone: within a block rows are added one by one.
 
 use crate::TrainError;
+use crate::device::{Objective, Scorer};
 use crate::targets::TargetRows;
 use lockstep_base::math::Softmax;
 use lockstep_data::{Dataset, Normaliser};
@@ -13,7 +14,7 @@ use lockstep_events::Metrics;
 use lockstep_gang::Collective;
 use lockstep_measure::{BestBy, Measure, Measured, RegressionScores, Residuals};
 use lockstep_model::{BLOCK_ROWS, Outputs, Predictions, RowOutput};
-use lockstep_nn::{Buffer, Loss, LossSum, LossTargets, Network, Targets, sigmoid};
+use lockstep_nn::{Buffer, Loss, LossSum, LossTargets, Targets, sigmoid};
 
 /// Memory that evaluation may take beyond what a lane's rows take anyway. Dense layers are fastest on
 /// whole blocks, which fit; images are many rows to a matrix product already.
@@ -53,10 +54,9 @@ impl Evaluator {
     /// model says of each of them too, in their order.
     ///
     /// Samples of classes that the model does not know are left out of the metrics.
-    pub(crate) fn run<N: Network>(
+    pub(crate) fn run(
         &mut self,
-        network: &mut N,
-        state: &N::Values,
+        network: &mut dyn Scorer,
         (set, indices): (&Dataset, &[u32]),
         normaliser: &Normaliser,
         collective: &mut dyn Collective,
@@ -64,9 +64,10 @@ impl Evaluator {
     ) -> Result<Metrics, TrainError> {
         let (rank, workers) = (collective.rank(), collective.plan().workers());
         let blocks = indices.len().div_ceil(BLOCK_ROWS);
-        let numbers = BlockSum::new(network).pack().len();
+        let objective = network.objective();
+        let numbers = BlockSum::new(objective).pack().len();
         let mut mine = vec![0.0; numbers * blocks];
-        let mut own = Predictions::new(self.outputs.kind, network.outputs());
+        let mut own = Predictions::new(self.outputs.kind, objective.outputs);
         for (number, block) in indices.chunks(BLOCK_ROWS).enumerate() {
             if number % workers == rank {
                 let mut note = |said: RowOutput<'_>| {
@@ -74,13 +75,13 @@ impl Evaluator {
                         own.push(said);
                     }
                 };
-                let sum = self.block(network, state, (set, block), normaliser, &mut note);
+                let sum = self.block(network, (set, block), normaliser, &mut note);
                 mine[numbers * number..][..numbers].copy_from_slice(&sum.pack());
             }
         }
         let mut all = vec![0.0; mine.len() * workers];
         collective.all_gather(&mine, &mut all)?;
-        let mut total = BlockSum::new(network);
+        let mut total = BlockSum::new(objective);
         for number in 0..blocks {
             let at = number % workers * mine.len() + numbers * number;
             total.add(&all[at..at + numbers]);
@@ -88,21 +89,21 @@ impl Evaluator {
         if let Some(predictions) = predictions {
             gather(own, indices.len(), collective, predictions)?;
         }
-        Ok(total.metrics(network))
+        Ok(total.metrics(objective))
     }
 
     /// The sums over at most [`BLOCK_ROWS`] samples, added one by one, of which it is known what is right. Calls `each`
     /// for every sample with what the model says of it.
-    pub(crate) fn block<N: Network>(
+    pub(crate) fn block(
         &mut self,
-        network: &mut N,
-        state: &N::Values,
+        network: &mut dyn Scorer,
         (set, indices): (&Dataset, &[u32]),
         normaliser: &Normaliser,
         each: &mut dyn FnMut(RowOutput<'_>),
     ) -> BlockSum {
-        let (loss, outputs) = (network.loss(), network.outputs());
-        let mut sum = BlockSum::new(network);
+        let objective = network.objective();
+        let Objective { loss, outputs } = objective;
+        let mut sum = BlockSum::new(objective);
         let scale = &self.outputs.scale;
         for samples in indices.chunks(self.rows) {
             let row_len = normaliser.row_len(set.sample_len());
@@ -110,7 +111,7 @@ impl Evaluator {
             set.gather(samples, normaliser, inputs);
             self.targets.gather(set, scale, samples, 0);
             let targets = self.targets.rows(0..samples.len());
-            let scores = network.scores(state, inputs).chunks_exact(outputs);
+            let scores = network.scores(inputs).chunks_exact(outputs);
             for ((row, scores), &sample) in scores.enumerate().zip(samples) {
                 let target = targets.of_row(row, outputs);
                 if let Targets::Classes(&[label]) = target {
@@ -152,9 +153,9 @@ pub(crate) struct BlockSum {
 }
 
 impl BlockSum {
-    fn new(network: &impl Network) -> Self {
-        let columns = match network.loss().targets() {
-            LossTargets::Numbers => network.outputs(),
+    fn new(objective: Objective) -> Self {
+        let columns = match objective.loss.targets() {
+            LossTargets::Numbers => objective.outputs,
             LossTargets::Classes | LossTargets::Labels => 0,
         };
         Self {
@@ -190,8 +191,8 @@ impl BlockSum {
         }
     }
 
-    fn metrics(&self, network: &impl Network) -> Metrics {
-        let mut metrics = mean(network, &self.loss);
+    fn metrics(&self, objective: Objective) -> Metrics {
+        let mut metrics = mean(objective, &self.loss);
         if !self.residuals.is_empty() {
             let scores = RegressionScores::mean(&self.residuals, self.loss.rows);
             metrics.set("r2", scores.r2);
@@ -226,15 +227,15 @@ pub(crate) fn measures(loss: Loss, outputs: usize) -> &'static [Measure] {
 }
 
 /// What a model comes to on average over the samples of a sum.
-pub(crate) fn mean(network: &impl Network, sum: &LossSum) -> Metrics {
+pub(crate) fn mean(objective: Objective, sum: &LossSum) -> Metrics {
     let rows = sum.rows as f64;
     let mut metrics = Metrics::from([("loss", sum.loss / rows)]);
-    match network.loss() {
+    match objective.loss {
         Loss::CrossEntropy | Loss::Focal { .. } => {
             metrics.set("accuracy", sum.correct as f64 / rows);
         }
         Loss::BinaryCrossEntropy => {
-            let labels = rows * network.outputs() as f64;
+            let labels = rows * objective.outputs as f64;
             metrics.set("accuracy", sum.correct as f64 / labels);
         }
         // Over the training samples, what is to be predicted has the deviation 1.
@@ -271,6 +272,7 @@ fn gather(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::host::HostScorer;
     use lockstep_base::fs::CacheDir;
     use lockstep_data::{Source, TargetKind, TargetScale};
     use lockstep_gang::{AbortSwitch, Plan, Solo};
@@ -335,8 +337,10 @@ mod tests {
             let outputs = Outputs::of(&set, &TargetScale::identity(7), 7);
             let metrics = Evaluator::new(set.sample_len(), rows, outputs)
                 .run(
-                    &mut model,
-                    &state,
+                    &mut HostScorer {
+                        model: &mut model,
+                        values: &state,
+                    },
                     (&set, &indices),
                     &Normaliser::identity(1),
                     &mut solo,

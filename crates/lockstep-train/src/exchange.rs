@@ -103,9 +103,9 @@ fn strategy(layer: &Factored, is_first: bool, workload: Workload) -> Strategy {
     let Factored {
         inputs, outputs, ..
     } = *layer;
-    // With one lane there is nothing to add up. Clipping reads every gradient twice. Who averages needs all weights
+    // A worker without peers has nothing to exchange. Clipping reads every gradient twice. Who averages needs all weights
     // after every step, and none may stay with their owner.
-    let worth_factoring = workload.lanes > 1
+    let worth_factoring = workload.workers > 1
         && !workload.clips
         && !workload.averages
         && workload.batch * (inputs + outputs) < inputs * outputs;

@@ -23,6 +23,19 @@ pub(crate) struct LaneWork {
     pub(crate) sums: Vec<(usize, usize)>,
 }
 
+impl LaneWork {
+    /// The buffer that the lane's gradient is added to at once, so that it needs none of its own.
+    pub(crate) fn joins(&self) -> Option<usize> {
+        let first = self.sums.first();
+        first.and_then(|&(into, from)| (from == self.buffer).then_some(into))
+    }
+
+    /// The sums to form when the lane's gradient is in its buffer, or was added to the one that it joins.
+    pub(crate) fn other_sums(&self) -> &[(usize, usize)] {
+        &self.sums[usize::from(self.joins().is_some())..]
+    }
+}
+
 /// One worker's part of a step on a batch of one size.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LaneProgram {
@@ -46,7 +59,8 @@ impl LaneProgram {
         let has_rows = |lanes: &Range<usize>| lanes.clone().any(|lane| !rows(lane).is_empty());
         let work = program(plan.partials_of(rank), rows);
         let forming = program(std::slice::from_ref(&(0..plan.lanes())), rows);
-        let aside = work.iter().map(|work| work.buffer).max().unwrap_or(0);
+        let kept = work.iter().filter(|work| work.joins().is_none());
+        let aside = kept.map(|work| work.buffer).max().unwrap_or(0);
         Self {
             batch,
             work,
@@ -228,6 +242,7 @@ mod tests {
     #[test]
     fn a_single_lane_keeps_nothing_aside() {
         assert_eq!(program(2, 2, 1, 32).aside, 0);
-        assert_eq!(program(2, 1, 0, 32).aside, 1);
+        assert_eq!(program(2, 1, 0, 32).aside, 0);
+        assert_eq!(program(4, 1, 0, 32).aside, 1);
     }
 }

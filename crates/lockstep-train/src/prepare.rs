@@ -11,12 +11,15 @@ use crate::pretrained;
 use crate::sets::{DataFacts, FoundSets, Sets};
 use crate::snapshot::Snapshot;
 use crate::targets::{self, loss};
+use crate::threads;
+use lockstep_base::cores;
 use lockstep_base::fs::CacheDir;
 use lockstep_data::{TargetKind, lane_rows};
+use lockstep_events::event::WorkerThreads;
 use lockstep_gang::{Plan, ShmCollective};
 use lockstep_learner::LayerLine;
 use lockstep_measure::BestBy;
-use lockstep_nn::{Dims, LayerSummary, Layout, Loss, Model, Threads};
+use lockstep_nn::{Capacity, Dims, LayerSummary, Layout, Loss, Model, Threads};
 use lockstep_place::Place;
 use lockstep_resolve::{ClassWeights, ImageChanges, ResolvedJob, TrainingSettings};
 
@@ -33,6 +36,8 @@ pub struct Prepared {
     pub steps_per_epoch: u64,
     /// Who exchanges what with whom.
     pub plan: Plan,
+    /// Threads of a worker.
+    pub threads: WorkerThreads,
     /// What training will take.
     pub memory: MemoryEstimate,
     /// The model's layers.
@@ -119,7 +124,10 @@ fn odd(settings: &TrainingSettings, data: &DataFacts, outputs: usize) -> Vec<Str
 /// # Errors
 /// When the job does not fit such data, or the model cannot be built.
 pub fn plan(settings: &TrainingSettings, data: &DataFacts) -> Result<Prepared, TrainError> {
-    let (model, workspace) = smallest_model(settings, data)?;
+    let model = model_for(settings, data, 1, 1)?;
+    // Of workers elsewhere this is a guess: each has as many as its own machine has cores for.
+    let threads = threads::of_worker(settings, data, &model, cores::share(settings.workers));
+    let model = model_for(settings, data, 1, threads.count)?;
     check(settings, data, &model)?;
     let layout = model.layout();
     let exchange = exchange_plan(settings, data, layout)?;
@@ -140,9 +148,8 @@ pub fn plan(settings: &TrainingSettings, data: &DataFacts) -> Result<Prepared, T
     let planes = settings.learner.optimizer.planes();
     let copies = 1 + planes + average + best;
     let vectors = 2 * copies + gradient_vectors(settings, data, &plan) + 1;
-    let lane = largest_lane(settings, data);
-    let evaluation = rows_at_once(lane, workspace.row);
-    let workspace = workspace.bytes(lane.max(evaluation));
+    let evaluation = evaluation_rows(settings, data, &model);
+    let workspace = model.workspace_bytes_for(capacity(settings, data, &model).rows);
     let inputs =
         (batches * full_batch(settings, data) + evaluation) * data.shape.iter().product::<usize>();
     Ok(Prepared {
@@ -159,6 +166,7 @@ pub fn plan(settings: &TrainingSettings, data: &DataFacts) -> Result<Prepared, T
             },
         },
         plan,
+        threads,
         layers: model.summary().iter().map(layer_line).collect(),
         metrics: metrics(model.loss()),
         notes: (odd(settings, data, model.outputs()).into_iter())
@@ -198,7 +206,7 @@ pub fn check_start(settings: &TrainingSettings, data: &DataFacts) -> Result<Star
     let Some(path) = &settings.weights else {
         return Ok(Start::default());
     };
-    let model = model_for(settings, data, 1)?;
+    let model = model_for(settings, data, 1, 1)?;
     let begin = pretrained::read(path, &model, settings.seed, None)?;
     Ok(Start {
         pretrained: Some(begin.sha256),
@@ -216,7 +224,7 @@ pub(crate) fn read_snapshot(
     found: &FoundSets,
 ) -> Result<Snapshot, TrainError> {
     let sets = Sets::reopen(settings, found)?;
-    let len = model_for(settings, &sets.facts(), 1)?.layout().len();
+    let len = model_for(settings, &sets.facts(), 1, 1)?.layout().len();
     Snapshot::read(place, settings, &sets, len)
 }
 
@@ -224,64 +232,69 @@ pub(crate) fn read_snapshot(
 pub(crate) fn working_model(
     settings: &TrainingSettings,
     data: &DataFacts,
-    compute: &Threads,
+    threads: &Threads,
 ) -> Result<(Model, usize), TrainError> {
-    let (_, workspace) = smallest_model(settings, data)?;
-    let lane = largest_lane(settings, data);
-    let evaluation = rows_at_once(lane, workspace.row);
-    let model = model_on(compute, settings, data, lane.max(evaluation))?;
-    Ok((model, evaluation))
+    let smallest = model_for(settings, data, 1, threads.count())?;
+    let capacity = capacity(settings, data, &smallest);
+    let model = model_on(threads, settings, data, capacity)?;
+    Ok((model, evaluation_rows(settings, data, &smallest)))
 }
 
-/// Bytes that a model works in.
-struct Workspace {
-    /// With one row.
-    first: usize,
-    /// More with every further one.
-    row: usize,
-}
-
-impl Workspace {
-    fn bytes(&self, rows: usize) -> usize {
-        self.first + rows.saturating_sub(1) * self.row
-    }
-}
-
-/// The job's model for one row, and what more rows would take.
-fn smallest_model(
+/// The threads of this process, which is a worker of the job.
+pub(crate) fn threads_here(
     settings: &TrainingSettings,
     data: &DataFacts,
-) -> Result<(Model, Workspace), TrainError> {
-    let model = model_for(settings, data, 1)?;
-    let first = model.workspace_bytes();
-    let row = model_for(settings, data, 2)?
-        .workspace_bytes()
-        .saturating_sub(first);
-    Ok((model, Workspace { first, row }))
+) -> Result<Threads, TrainError> {
+    let model = model_for(settings, data, 1, 1)?;
+    let threads = threads::of_worker(settings, data, &model, cores::usable());
+    let started = Threads::with_threads(threads.count);
+    started.map_err(|error| TrainError::misfit("train.threads", error.to_string()))
 }
 
-/// The job's model for at most so many rows at a time, to be looked at.
+/// What a worker computes in one pass, at the most: as many of its lanes as leave the network's memory below
+/// [`PASS_BYTES`], and one in any case; and the rows of an evaluation.
+fn capacity(settings: &TrainingSettings, data: &DataFacts, model: &Model) -> Capacity {
+    let lane = largest_lane(settings, data);
+    let own = settings.lanes.div_ceil(settings.workers);
+    let fits = |lanes: &usize| model.workspace_bytes_for(lanes * lane) <= PASS_BYTES;
+    let lanes = (2..=own).take_while(fits).last().unwrap_or(1);
+    let rows = evaluation_rows(settings, data, model).max(lanes * lane);
+    Capacity { rows, lanes }
+}
+
+/// Rows that an evaluation computes at a time.
+fn evaluation_rows(settings: &TrainingSettings, data: &DataFacts, model: &Model) -> usize {
+    let row = model.workspace_bytes_for(2) - model.workspace_bytes_for(1);
+    rows_at_once(largest_lane(settings, data), row)
+}
+
+/// Memory that a network may work in for the sake of computing lanes together.
+const PASS_BYTES: usize = 1 << 30;
+
+/// The job's model for at most so many rows at a time on so many threads, to be looked at.
 fn model_for(
     settings: &TrainingSettings,
     data: &DataFacts,
     rows: usize,
+    threads: usize,
 ) -> Result<Model, TrainError> {
-    model_on(&Threads::default(), settings, data, rows)
+    let capacity = Capacity { rows, lanes: 1 };
+    model_on(&Threads::planned(threads), settings, data, capacity)
 }
 
-/// The job's model for at most so many rows at a time.
-fn model_on(
-    compute: &Threads,
+/// The job's model for passes of so many rows and lanes, at the most.
+pub(crate) fn model_on(
+    threads: &Threads,
     settings: &TrainingSettings,
     data: &DataFacts,
-    rows: usize,
+    capacity: Capacity,
 ) -> Result<Model, TrainError> {
     let tables = data.embeddings.clone();
     let layers = network::layers_behind(tables, &settings.network, data.names.len());
     let [channels, height, width] = data.shape;
     let input = Dims::image(height, width, channels);
     let rates = layer_rates::of(&settings.learner);
-    let model = Model::with_rates(&rates, compute, &layers, input, rows);
+    let model = Model::with_rates(&rates, threads, &layers, input, capacity);
     let model = model.map_err(|error| network::refusal(&settings.network, error))?;
     let said = settings.learner.loss;
     Ok(model.minimising(said.unwrap_or(loss(data.kind))))

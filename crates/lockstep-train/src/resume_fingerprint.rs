@@ -10,6 +10,10 @@ use lockstep_resolve::{TrainingSettings, hide_secrets};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+/// What is said of a run that a version with other numerics began.
+const OTHER_NUMERICS: &str =
+    "the version of Lockstep is one that computes other bits than the one that began the run";
+
 /// All that decides a run's result, as a checkpoint keeps it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -22,6 +26,7 @@ impl ResumeFingerprint {
         let mut value = settings.decides.clone();
         value["samples"] = json!(sets.sha256());
         value["layout"] = json!(lockstep_nn::LAYOUT_VERSION);
+        value["numerics"] = json!(lockstep_nn::NUMERICS_VERSION);
         if !sets.train.table().columns.is_empty() {
             value["data"]["standardise"] = json!(settings.standardise);
         }
@@ -144,6 +149,7 @@ fn differences(key: &str, was: &Value, is: &Value) -> Vec<String> {
                 .collect()
         }
         _ if was == is => Vec::new(),
+        _ if key == "numerics" => vec![OTHER_NUMERICS.to_owned()],
         _ => vec![format!("{key} was {was}, is {is}")],
     }
 }
@@ -164,5 +170,7 @@ mod tests {
                 "gone was 1, is null"
             ]
         );
+        let [was, is] = [json!({}), json!({ "numerics": 2 })];
+        assert_eq!(differences("", &was, &is), [OTHER_NUMERICS]);
     }
 }

@@ -1,6 +1,7 @@
 //! A trained model, ready to predict: all that is needed is the `model` folder of its run.
 
 use crate::evaluate::{Evaluator, rows_at_once};
+use crate::host::HostScorer;
 use crate::{InputElement, SavedModel, TrainError};
 use lockstep_data::{Dataset, InputColumn, Normaliser, StoredElement, TargetKind};
 use lockstep_learner::{LearnerError, TrainedModel};
@@ -124,9 +125,12 @@ impl TrainedModel for Trained {
                 probabilities,
                 ..
             } = &mut block;
+            let mut network = HostScorer {
+                model: &mut self.saved.model,
+                values: &self.saved.state,
+            };
             let sum = self.evaluator.block(
-                &mut self.saved.model,
-                &self.saved.state,
+                &mut network,
                 (set, samples),
                 &self.normaliser,
                 &mut |said| {

@@ -1,10 +1,13 @@
 //! The coordinator's side of the learner of trees.
 
+use crate::plan::threads;
 use crate::state::check_resume;
 use crate::trained::{TrainedTrees, is_of_trees};
 use crate::{PreparedTrees, TreesError, TreesPart, learner, prepare, recover_model};
+use lockstep_base::cores;
 use lockstep_base::fs::CacheDir;
 use lockstep_events::control::Assignment;
+use lockstep_events::event::WorkerThreads;
 use lockstep_learner::{
     Coordinator, EarlierRun, Fact, Forecast, FoundData, Learner, LearnerError, LearnerFailure,
     LearnerNeeds, LearnerType, ResumePoint, RunFacts, RunPlan, TrainedModel, VectorFacts,
@@ -71,6 +74,11 @@ impl TreesCoordinator {
             job,
         }
     }
+
+    fn threads(&self, prepared: &PreparedTrees) -> WorkerThreads {
+        let cores = cores::share(self.workers);
+        threads(&self.job.settings, prepared.train_rows, cores)
+    }
 }
 
 impl From<TreesError> for LearnerError {
@@ -96,7 +104,10 @@ impl Coordinator for TreesCoordinator {
         progress: &mut dyn FnMut(&str),
     ) -> Result<Box<dyn RunPlan>, LearnerError> {
         let prepared = prepare(&self.job, cache, progress)?;
-        let facts = facts(self.job.settings.model.rounds, &prepared);
+        let facts = RunFacts {
+            threads: Some(self.threads(&prepared)),
+            ..facts(self.job.settings.model.rounds, &prepared)
+        };
         let part = TreesPart {
             settings: self.job.settings,
             sources: self.job.sets,
@@ -129,6 +140,7 @@ impl Coordinator for TreesCoordinator {
                 ("samples", samples),
                 ("rounds", Fact::Words(words)),
                 ("workers", Fact::Workers(self.workers)),
+                ("threads", Fact::Threads(self.threads(&prepared))),
                 ("measured by", Fact::Words(prepared.metrics.join(", "))),
             ],
             json: json!({
@@ -138,6 +150,7 @@ impl Coordinator for TreesCoordinator {
                 "test_samples": prepared.test_rows,
                 "rounds": rounds,
                 "workers": self.workers,
+                "threads": self.threads(&prepared),
                 "metrics": prepared.metrics,
                 "notes": prepared.notes,
             }),

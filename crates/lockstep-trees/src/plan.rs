@@ -3,7 +3,9 @@
 use crate::gradients::{MOST_RELEVANT, Objective, RankBy};
 use crate::part::Tables;
 use crate::{BoostSettings, TreesError};
+use lockstep_base::cores;
 use lockstep_data::TargetKind;
+use lockstep_events::event::WorkerThreads;
 use lockstep_resolve::TreesSettings;
 
 /// Parameters that exact trees have a way of their own for, or none.
@@ -47,12 +49,20 @@ pub fn plan(settings: &TreesSettings, tables: &Tables) -> Result<BoostSettings, 
         positive: (positive as f32, positive_weight),
         class_weights,
         seed: settings.seed,
-        threads: settings.threads,
+        threads: threads(settings, tables.train_rows.len(), cores::usable()).count,
         parameters: (model.xgboost.iter())
             .filter(|(name, _)| !is_own(name))
             .cloned()
             .collect(),
     })
+}
+
+/// Rows that are worth a thread: with fewer, threads wait for each other longer than they work.
+const ROWS_OF_A_THREAD: usize = 1024;
+
+/// The threads of a worker that has so many cores, for a table of so many rows.
+pub(crate) fn threads(settings: &TreesSettings, rows: usize, cores: usize) -> WorkerThreads {
+    WorkerThreads::choose(settings.threads, cores, rows.div_ceil(ROWS_OF_A_THREAD))
 }
 
 /// How much a row of each class counts; empty where all count alike.

@@ -215,6 +215,13 @@ pub(crate) struct RunArgs {
     /// weights; keeps nothing
     #[arg(long, conflicts_with_all = ["resume", "dry_run"])]
     pub(crate) verify_determinism: bool,
+    /// Write a profile of some steps to this file: what each thread of each worker did, and when, for ui.perfetto.dev
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath,
+          conflicts_with_all = ["dry_run", "verify_determinism", "folds"])]
+    pub(crate) profile: Option<PathBuf>,
+    /// The first and the last of these steps, counted from 1
+    #[arg(long, value_name = "A..B", requires = "profile", default_value = "11..20", value_parser = steps)]
+    pub(crate) profile_steps: (u64, u64),
     /// Train as often as this, each time tested on another part of the training set, and print every measure with its mean
     /// and deviation; each fold is a run of its own
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(2..=1000),
@@ -229,6 +236,16 @@ pub(crate) struct RunArgs {
     pub(crate) offline: bool,
     #[command(flatten)]
     pub(crate) show: ShowArgs,
+}
+
+/// The steps of `A..B`.
+fn steps(given: &str) -> Result<(u64, u64), String> {
+    let number = |text: &str| text.trim().parse::<u64>().ok().filter(|&step| step > 0);
+    let both = given.split_once("..").map(|(a, b)| (number(a), number(b)));
+    match both {
+        Some((Some(first), Some(last))) if first <= last => Ok((first, last)),
+        _ => Err("it must be two steps such as 11..20, the first of which comes first".to_owned()),
+    }
 }
 
 /// What stands for the job file where none is given.

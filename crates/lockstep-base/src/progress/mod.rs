@@ -9,8 +9,12 @@
 //! it says. Counting is one addition without order, cheap enough for the inside of a training step.
 
 mod phase;
+mod profile;
 
-pub use phase::{Phase, begin_phases, enter, time_in};
+pub use phase::{
+    Activity, Phase, activity, begin_phases, enter, enter_layer, enter_part, join, leave, time_in,
+};
+pub use profile::{Label, Span, ThreadProfile, begin_profile, end_profile};
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

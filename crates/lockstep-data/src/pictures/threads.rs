@@ -7,10 +7,10 @@
 
 use super::Pictures;
 use crate::DataError;
+use lockstep_base::cores;
 use lockstep_image::{ImageError, PictureHeader, Transformer, has_ending, probe};
 use lockstep_place::{FileEntry, PlaceError};
 use std::collections::BTreeMap;
-use std::num::NonZero;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
@@ -74,7 +74,7 @@ impl<'a> DecodeThreads<'a> {
         sample: usize,
     ) -> DecodeThreads<'a> {
         let threads = match pictures.threads {
-            0 => thread::available_parallelism().map_or(1, NonZero::get),
+            0 => cores::usable(),
             threads => threads,
         };
         let (memory, sample_bytes) = (pictures.memory, sample as u64);

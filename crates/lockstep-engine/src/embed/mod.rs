@@ -9,6 +9,7 @@ mod progress;
 use crate::ready::ready;
 use crate::tasks::{self, CrewSettings, TaskEvent, TaskFailure, Work};
 use crate::{EngineError, StopFlag};
+use lockstep_base::cores;
 use lockstep_base::fs::remove_leftover;
 use lockstep_embed::{
     EmbedError, EmbedRecipe, EncoderModel, FinishedPart, Inventory, ListedPicture, PartMaker,
@@ -376,7 +377,7 @@ fn remove_strays(set: &Set) -> Result<(), EmbedError> {
 /// When the encoder cannot be built.
 pub fn work(setup: Value) -> Result<Work, TaskFailure> {
     let setup: EmbedSetup = serde_json::from_value(setup).map_err(|error| error.to_string())?;
-    let maker = PartMaker::open(&setup.recipe, setup.batch, setup.memory);
+    let maker = PartMaker::open(&setup.recipe, setup.batch, setup.memory, cores::usable());
     let mut maker = maker.map_err(|error| TaskFailure::of(&error))?;
     Ok(Box::new(move |order, progress| {
         let order: PartOrder = serde_json::from_value(order).map_err(|error| error.to_string())?;

@@ -20,6 +20,7 @@ pub use samples::NamedSamples;
 use crate::ready::ready;
 use crate::tasks::{self, CrewSettings, TaskEvent, TaskFailure, Work};
 use crate::{EngineError, StopFlag};
+use lockstep_base::cores;
 use lockstep_base::fs::CacheDir;
 use lockstep_data::{DataError, Dataset, DecodedSet, Source};
 use lockstep_events::event::Event;
@@ -47,8 +48,8 @@ struct InferRequest<'a> {
     pub access: &'a Access,
     /// Where the samples come from, for workers that have not what is decoded of them here.
     pub source: &'a Source,
-    /// Threads of a worker.
-    pub threads: usize,
+    /// Threads of a worker, if the job says how many.
+    pub threads: Option<usize>,
     /// Whether the probabilities of all classes are wanted.
     pub probabilities: bool,
     /// Who does it.
@@ -64,7 +65,7 @@ struct InferRequest<'a> {
 struct InferSetup {
     run: String,
     access: Access,
-    threads: usize,
+    threads: Option<usize>,
     set: DecodedSet,
     source: Source,
     probabilities: bool,
@@ -181,7 +182,7 @@ pub fn work(setup: Value, learners: Learners) -> Result<Work, TaskFailure> {
     let place = Place::parse(&setup.run, &setup.access);
     let run = RunDir::open(&place.map_err(|error| TaskFailure::of(&error))?)
         .map_err(|error| TaskFailure::of(&error))?;
-    let trained = learners.open_model(&run, setup.threads);
+    let trained = learners.open_model(&run, setup.threads.unwrap_or_else(cores::usable));
     let mut trained = trained.map_err(|error| TaskFailure::of(&error))?;
     let set = match Dataset::reopen(&setup.set) {
         Err(DataError::DecodedGone { .. }) => open_here(&setup, trained.outputs())?,

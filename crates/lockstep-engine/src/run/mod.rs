@@ -5,6 +5,7 @@ mod memory;
 mod prepare;
 
 use crate::node_check::check_nodes;
+use crate::profile::{ProfileFile, ProfileRequest};
 use crate::ready::ready;
 use crate::record::Record;
 use crate::resume::begin_generation;
@@ -52,6 +53,8 @@ pub struct RunRequest {
     pub max_steps: Option<u64>,
     /// Measure where the time of steps goes, which costs a little of it.
     pub step_times: bool,
+    /// The steps of which a profile is made, and where it goes.
+    pub profile: Option<ProfileRequest>,
     /// Raised by whoever wants the run to end early.
     pub stop: StopFlag,
     /// Where decoded data is kept here. Workers elsewhere have their own.
@@ -183,7 +186,9 @@ fn run_gang(
         memory::check(memory, job.workers().min)?;
     }
     let door = Rendezvous::bind(site.listen)?;
-    let mut record = Record::open(run.clone(), workers)?;
+    let profile = request.profile.as_ref();
+    let profile = profile.map(|profile| ProfileFile::create(profile.path.clone()));
+    let mut record = Record::open(run.clone(), workers)?.with_profile(profile.transpose()?);
     if let Some(resumed) = &resume {
         record.restore(&resumed.history)?;
     }
@@ -199,6 +204,7 @@ fn run_gang(
         run_dir: run.place().to_string(),
         max_steps: request.max_steps,
         step_times: request.step_times,
+        profile: request.profile.as_ref().map(ProfileRequest::steps),
         deadline_s: job.gang.deadline_s,
         stall_s: facts.stall_s,
         start_deadline_s: job.gang.start_deadline_s,

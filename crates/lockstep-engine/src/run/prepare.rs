@@ -113,6 +113,7 @@ fn started(job: &Job, facts: &RunFacts, run: &RunDir) -> Started {
         run_dir: run.place().to_string(),
         workers: job.workers().max,
         min_workers: (job.workers().is_elastic()).then(|| job.workers().min),
+        threads: facts.threads.clone(),
         lanes: job.lanes(),
         train_samples: facts.train_samples,
         val_samples: facts.val_samples,

@@ -4,7 +4,7 @@ use super::member::Member;
 use super::notice::{Notice, from_launcher};
 use crate::EngineError;
 use crate::invitation::Invitation;
-use lockstep_events::control::{Assignment, Transport};
+use lockstep_events::control::{Assignment, ProfiledSteps, Transport};
 use lockstep_gang::{Admissions, MeshPeer, Plan, Segment, ShmCollective, ShmControl};
 use lockstep_launch::{Launcher, Site, WorkerId, WorkerSpec};
 use serde_json::Value;
@@ -71,6 +71,8 @@ pub(crate) struct GangSettings<'a> {
     /// Steps after which the run stops by itself.
     pub(crate) max_steps: Option<u64>,
     pub(crate) step_times: bool,
+    /// Of which steps a profile is made.
+    pub(crate) profile: Option<ProfiledSteps>,
     /// How long a worker is waited for that makes no progress, in seconds.
     pub(crate) deadline_s: f64,
     /// How long all may get no further, in seconds, where that is another time.
@@ -217,6 +219,7 @@ impl<'a> GangWorkers<'a> {
             resume: begin.resume.clone(),
             max_steps: self.settings.max_steps,
             step_times: self.settings.step_times,
+            profile: self.settings.profile,
             catch_up: begin.catch_up,
         };
         Ok(begin.seats.iter().enumerate().map(assignment).collect())

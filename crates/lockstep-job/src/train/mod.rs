@@ -28,8 +28,9 @@ keys! {
         /// The parts that a batch is cut into: the unit of arithmetic, fixed for the run's life. If left
         /// out, the job file's `workers`.
         lanes: usize = otherwise(workers.map(|workers| workers.max)) => 1..=MAX_WORKERS;
-        /// Threads of a worker.
-        threads: usize = default(1) => 1..=MAX_THREADS;
+        /// Threads of a worker. Any number gives the same weights. If left out, the workers of a machine share the cores
+        /// that the run may use.
+        threads: Option<usize> = optional => 1..=MAX_THREADS;
         /// Where all random numbers of the run come from.
         seed: u64 = default(0) => 0..=MAX_SEED;
     }

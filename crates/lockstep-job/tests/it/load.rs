@@ -80,7 +80,7 @@ fn a_job_file_that_says_little_gets_the_documented_defaults() {
             },
             workers: Workers::exactly(1),
             lanes: 1,
-            threads: 1,
+            threads: None,
             seed: 0,
         }
     );
@@ -467,7 +467,6 @@ fn rows_are_in_the_files_order_with_paths_that_can_be_set() {
         "train.onnx: false",
         "train.workers: 1",
         "train.lanes: 1",
-        "train.threads: 1",
         "train.seed: 0",
         "run.store: /jobs/runs",
         "checkpoint.every: 1 epoch",

@@ -441,7 +441,7 @@ prop_compose! {
                     patience: clip_norm.map(|_| 7),
                     min_change: clip_norm.map(|norm| norm / 100.0),
                 },
-                workers: Workers { min, max }, lanes, threads: 2, seed,
+                workers: Workers { min, max }, lanes, threads: Some(2), seed,
             } })),
             run: Run {
                 store: Location::new(store),

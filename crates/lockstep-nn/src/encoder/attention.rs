@@ -2,79 +2,84 @@
 
 use super::norm::sum_of;
 use crate::buffer::Buffer;
-use crate::gemm::{Accumulate, Left, Walk, gemm};
+use crate::gemm::{Accumulate, Left, Shape, Span, Walk, gemm, nested_at};
 use crate::layers::gelu::exp_of_negative;
+use crate::layers::{carve, carved};
 use crate::simd::for_each_isa;
+use crate::threads::{SharedMut, Threads};
 
-/// Sizes and scratch memory of a picture's attention.
+/// Sizes and scratch memory of attention.
 pub(super) struct Attention {
     tokens: usize,
     heads: usize,
     /// Numbers of a token in one head.
     width: usize,
-    /// One head's keys, transposed: `width` rows.
-    keys: Buffer,
-    /// What each token of one head thinks of each: `tokens` rows.
-    shares: Buffer,
+    /// For each thread one head's keys, transposed: `width` rows; and what each token of it thinks of each: `tokens`
+    /// rows.
+    rooms: Buffer,
 }
 
 impl Attention {
-    /// For pictures of so many tokens of `heads` times `width` numbers.
-    pub(super) fn new(tokens: usize, heads: usize, width: usize) -> Self {
-        Self {
+    /// For up to `rows` pictures of so many tokens of `heads` times `width` numbers.
+    pub(super) fn new(
+        threads: &Threads,
+        rows: usize,
+        tokens: usize,
+        heads: usize,
+        width: usize,
+    ) -> Self {
+        let mut attention = Self {
             tokens,
             heads,
             width,
-            keys: Buffer::zeros(tokens * width),
-            shares: Buffer::zeros(tokens * tokens),
-        }
+            rooms: Buffer::default(),
+        };
+        attention.rooms = Buffer::zeros(threads.rooms(attention.room(), rows * heads));
+        attention
+    }
+
+    /// Numbers that a thread works in.
+    fn room(&self) -> usize {
+        carved(self.tokens * self.width) + self.tokens * self.tokens
     }
 
     /// Attends. A token of `x` is its queries, keys and values one after the other; `y` takes the mixed
     /// values.
-    pub(super) fn run(&mut self, x: &[f32], y: &mut [f32]) {
-        let Self {
-            tokens,
-            heads,
-            width,
-            ..
-        } = *self;
-        let hidden = heads * width;
-        let pictures = x.chunks_exact(tokens * 3 * hidden);
-        for (x, y) in pictures.zip(y.chunks_exact_mut(tokens * hidden)) {
-            for head in 0..heads {
-                let at = head * width;
+    pub(super) fn run(&mut self, threads: &Threads, x: &[f32], y: &mut [f32]) {
+        let (tokens, heads, width) = (self.tokens, self.heads, self.width);
+        let (hidden, room) = (heads * width, self.room());
+        let pictures = y.len() / (tokens * hidden);
+        let y = SharedMut::new(y);
+        threads.each_in(
+            &mut self.rooms,
+            room,
+            0..pictures * heads,
+            |room, _, tile| {
+                let (picture, at) = (tile / heads, tile % heads * width);
+                let (turned, shares) = carve(room, tokens * width);
+                let x = &x[picture * tokens * 3 * hidden..][..tokens * 3 * hidden];
                 let (queries, keys, values) = (&x[at..], &x[hidden + at..], &x[2 * hidden + at..]);
-                transpose(keys, (tokens, width), 3 * hidden, &mut self.keys);
+                transpose(keys, (tokens, width), 3 * hidden, turned);
                 let queries = Left {
                     data: queries,
                     rows: Walk::flat(3 * hidden),
                     depth: Walk::flat(1),
                 };
+                let into = Accumulate::Replace;
                 let shape = (tokens, tokens, width);
-                gemm(
-                    shape,
-                    queries,
-                    &self.keys,
-                    tokens,
-                    &mut self.shares,
-                    tokens,
-                    Accumulate::Replace,
-                );
-                softmax(tokens, 1.0 / (width as f32).sqrt(), &mut self.shares);
-                let shares = Left::rows(&self.shares, tokens);
-                let shape = (tokens, width, tokens);
-                gemm(
-                    shape,
-                    shares,
-                    values,
-                    3 * hidden,
-                    &mut y[at..],
-                    hidden,
-                    Accumulate::Replace,
-                );
-            }
-        }
+                gemm(shape, queries, turned, tokens, shares, tokens, into);
+                softmax(tokens, 1.0 / (width as f32).sqrt(), shares);
+                let shape = Shape {
+                    rows: Span::flat(tokens),
+                    columns: width,
+                    depth: Span::flat(tokens),
+                };
+                let (shares, values) = (Left::rows(shares, tokens), (values, 3 * hidden));
+                let to = (&y, picture * tokens * hidden + at);
+                // SAFETY: every head of every picture has columns of its own.
+                unsafe { nested_at(shape, shares, values, to, Walk::flat(hidden), into) };
+            },
+        );
     }
 }
 
@@ -147,7 +152,8 @@ mod tests {
             let mut stream = lockstep_base::random::Stream::new(7, 0);
             let x: Vec<f32> = (0..tokens * 3 * heads * width).map(|_| 4.0 * stream.unit_f32() - 2.0).collect();
             let mut y = vec![0.0; tokens * heads * width];
-            Attention::new(tokens, heads, width).run(&x, &mut y);
+            let threads = Threads::default();
+            Attention::new(&threads, 1, tokens, heads, width).run(&threads, &x, &mut y);
             for (y, exact) in y.iter().zip(reference(tokens, heads, width, &x)) {
                 prop_assert!((f64::from(*y) - exact).abs() < 1e-5, "{} instead of {}", y, exact);
             }

@@ -8,7 +8,11 @@ use super::norm::Norm;
 use super::weights::Weights;
 use super::{EncoderError, square};
 use crate::buffer::Buffer;
-use crate::gemm::{Accumulate, Left, Shape, Span, Walk, nested};
+use crate::gemm::{Accumulate, Left, Shape, Span, Walk, nested_at};
+use crate::threads::{Grid, SharedMut, Threads};
+
+/// Columns of a tile of the patches' product.
+const COLUMNS: usize = 48;
 
 /// A transformer block: attention, then two products, each on what a normalisation made of the tokens,
 /// each added to them.
@@ -42,6 +46,7 @@ pub(super) struct Clip {
 
 impl Clip {
     pub(super) fn new(
+        threads: &Threads,
         config: &ClipConfig,
         weights: &mut Weights<'_>,
         rows: usize,
@@ -80,6 +85,8 @@ impl Clip {
             after,
             projection: Dense::new(hidden, &projection, &vec![0.0; width], After::Nothing),
             attention: Attention::new(
+                threads,
+                rows,
                 tokens,
                 config.num_attention_heads,
                 hidden / config.num_attention_heads,
@@ -92,35 +99,36 @@ impl Clip {
     }
 
     /// The vectors of at most as many pictures as there are buffers for.
-    pub(super) fn encode(&mut self, images: &[f32], out: &mut [f32]) {
+    pub(super) fn encode(&mut self, threads: &Threads, images: &[f32], out: &mut [f32]) {
         let rows = images.len() / square(self.config.image_size).len();
         let hidden = self.config.hidden_size;
         let all = rows * self.config.tokens();
-        self.embed(rows, images);
+        self.embed(threads, rows, images);
         let tokens = &mut self.tokens[..all * hidden];
         let normalised = &mut self.normalised[..all * hidden];
         for block in &self.blocks {
             lockstep_base::progress::advance();
-            block.before_attention.run(tokens, normalised);
+            block.before_attention.run(threads, tokens, normalised);
             let wide = &mut self.wide[..all * 3 * hidden];
-            block.attend.run(normalised, wide);
-            self.attention.run(wide, normalised);
-            block.out.run(normalised, tokens);
-            block.before_products.run(tokens, normalised);
+            block.attend.run(threads, normalised, wide);
+            self.attention.run(threads, wide, normalised);
+            block.out.run(threads, normalised, tokens);
+            block.before_products.run(threads, tokens, normalised);
             let wide = &mut self.wide[..all * self.config.intermediate_size];
-            block.up.run(normalised, wide);
-            block.down.run(wide, tokens);
+            block.up.run(threads, normalised, wide);
+            block.down.run(threads, wide, tokens);
         }
         // Of each picture only the first token is of interest.
         let pictures = tokens.chunks_exact(self.config.tokens() * hidden);
         for (picture, to) in pictures.zip(normalised.chunks_exact_mut(hidden)) {
-            self.after.run(&picture[..hidden], to);
+            self.after.run(threads, &picture[..hidden], to);
         }
-        self.projection.run(&normalised[..rows * hidden], out);
+        self.projection
+            .run(threads, &normalised[..rows * hidden], out);
     }
 
     /// The tokens that the transformer begins with.
-    fn embed(&mut self, rows: usize, images: &[f32]) {
+    fn embed(&mut self, threads: &Threads, rows: usize, images: &[f32]) {
         let ClipConfig {
             hidden_size: hidden,
             image_size,
@@ -134,18 +142,10 @@ impl Clip {
             to.copy_from_slice(&self.start);
         }
         let line = 3 * image_size;
-        let shape = Shape {
-            rows: Span {
-                outer: rows,
-                middle: grid,
-                inner: grid,
-            },
-            columns: hidden,
-            depth: Span {
-                outer: 1,
-                middle: patch_size,
-                inner: 3 * patch_size,
-            },
+        let depth = Span {
+            outer: 1,
+            middle: patch_size,
+            inner: 3 * patch_size,
         };
         let windows = Left {
             data: images,
@@ -165,16 +165,32 @@ impl Clip {
             middle: grid * hidden,
             inner: hidden,
         };
-        let to = &mut tokens[hidden..];
-        nested(
-            shape,
-            windows,
-            (&self.patches, hidden),
-            to,
-            places,
-            Accumulate::Add,
-        );
-        self.before.run(tokens, &mut self.tokens[..rows * picture]);
+        let work = rows * grid * grid * hidden * depth.len();
+        let cut = Grid::new(threads, (rows, 1), (hidden, COLUMNS), work);
+        let to = SharedMut::new(tokens);
+        threads.each(0..cut.count(), |_, tile| {
+            let (pictures, columns) = cut.tile(tile);
+            let shape = Shape {
+                rows: Span {
+                    outer: pictures.len(),
+                    middle: grid,
+                    inner: grid,
+                },
+                columns: columns.len(),
+                depth,
+            };
+            let windows = Left {
+                data: &images[pictures.start * image_size * line..],
+                ..windows
+            };
+            let patches = (&self.patches[columns.start..], hidden);
+            // Behind the token of the picture.
+            let to = (&to, pictures.start * picture + hidden + columns.start);
+            // SAFETY: tiles do not overlap.
+            unsafe { nested_at(shape, windows, patches, to, places, Accumulate::Add) };
+        });
+        self.before
+            .run(threads, tokens, &mut self.tokens[..rows * picture]);
     }
 }
 

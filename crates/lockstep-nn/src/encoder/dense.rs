@@ -4,8 +4,8 @@ use super::EncoderError;
 use super::activation::{gelu, quick_gelu};
 use super::config::Activation;
 use super::weights::Weights;
-use crate::gemm::dispatch;
-use crate::gemm::packed::{Finish, Packed, Panels};
+use crate::gemm::packed::{Finish, Panels, packed};
+use crate::threads::Threads;
 
 /// What becomes of a product.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl Dense {
     }
 
     /// Computes rows.
-    pub(super) fn run(&self, x: &[f32], y: &mut [f32]) {
+    pub(super) fn run(&self, threads: &Threads, x: &[f32], y: &mut [f32]) {
         let finish = match self.after {
             After::Nothing => Finish::Replace,
             After::Relu6 => Finish::Clamp(0.0, 6.0),
@@ -56,11 +56,6 @@ impl Dense {
             After::Bend(Activation::QuickGelu) => Finish::Map(quick_gelu),
             After::Add => Finish::Add,
         };
-        dispatch(Packed {
-            a: x,
-            b: &self.panels,
-            c: y,
-            finish,
-        });
+        packed(threads, x, &self.panels, y, finish);
     }
 }

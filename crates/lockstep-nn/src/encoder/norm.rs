@@ -3,6 +3,7 @@
 use super::EncoderError;
 use super::weights::Weights;
 use crate::simd::for_each_isa;
+use crate::threads::{Threads, pieces, pieces_mut, rows_of_a_tile};
 
 /// Sums run in so many lanes side by side, whatever the machine's vectors are: the order of a sum is a
 /// function of its length.
@@ -31,8 +32,13 @@ impl Norm {
     }
 
     /// Normalises tokens.
-    pub(super) fn run(&self, x: &[f32], y: &mut [f32]) {
-        normalise(&self.scale, &self.shift, self.epsilon, x, y);
+    pub(super) fn run(&self, threads: &Threads, x: &[f32], y: &mut [f32]) {
+        let width = self.scale.len();
+        let numbers = rows_of_a_tile(width) * width;
+        let tiles = (pieces(x, numbers), pieces_mut(y, numbers));
+        threads.each(tiles, |_, (x, y)| {
+            normalise(&self.scale, &self.shift, self.epsilon, x, y);
+        });
     }
 }
 

@@ -16,6 +16,7 @@ mod tile;
 mod vector;
 
 use crate::simd::Isa;
+use crate::threads::{Grid, SharedMut, Threads};
 use tile::Product;
 pub(crate) use vector::{Kernel, Vector, dispatch};
 
@@ -99,6 +100,14 @@ impl<'a> Left<'a> {
         }
     }
 
+    /// The same without its first rows. Its rows are one loop.
+    fn below(self, row: usize) -> Self {
+        Self {
+            data: &self.data[row * self.rows.inner..],
+            ..self
+        }
+    }
+
     /// The transpose of such a matrix.
     pub fn transposed(data: &'a [f32], width: usize) -> Self {
         Self {
@@ -157,35 +166,42 @@ pub fn gemm(
     nested(shape, a, (b, b_stride), c, Walk::flat(c_stride), into);
 }
 
-/// The product cut into halves until each has at most `rows` rows, each half where a thread is free.
-pub(crate) fn halved(
-    shape: Shape,
+/// C (`m` x `n`) = A (`m` x `k`) B (`k` x `n`), or C += A B, on these threads: rows and columns are cut into tiles. The
+/// depth may be nested loops. `b` and `c` come with the distances between their rows.
+///
+/// # Panics
+/// When an operand is too short for its shape.
+pub(crate) fn in_tiles(
+    threads: &Threads,
+    (rows, columns, depth): (usize, usize, Span),
     a: Left<'_>,
     b: (&[f32], usize),
-    c: &mut [f32],
-    walk: Walk,
+    (c, c_stride): (&mut [f32], usize),
     into: Accumulate,
-    rows: usize,
 ) {
-    let all = shape.rows.inner;
-    if all <= rows {
-        return nested(shape, a, b, c, walk, into);
-    }
-    let top = (all / 2).div_ceil(rows) * rows;
-    let (c_top, c_bottom) = c.split_at_mut(top * walk.inner);
-    let below = Left {
-        data: &a.data[top * a.rows.inner..],
-        ..a
-    };
-    let part = |rows| Shape {
-        rows: Span::flat(rows),
-        ..shape
-    };
-    rayon::join(
-        || halved(part(top), a, b, c_top, walk, into, rows),
-        || halved(part(all - top), below, b, c_bottom, walk, into, rows),
-    );
+    let work = rows * columns * depth.len();
+    let grid = Grid::new(threads, (rows, ROW_UNIT), (columns, COLUMN_UNIT), work);
+    let c = SharedMut::new(c);
+    threads.each(0..grid.count(), |_, tile| {
+        let (rows, columns) = grid.tile(tile);
+        let shape = Shape {
+            rows: Span::flat(rows.len()),
+            columns: columns.len(),
+            depth,
+        };
+        let a = a.below(rows.start);
+        let b = (&b.0[columns.start..], b.1);
+        let at = rows.start * c_stride + columns.start;
+        // SAFETY: tiles do not overlap.
+        unsafe { nested_at(shape, a, b, (&c, at), Walk::flat(c_stride), into) };
+    });
 }
+
+/// Rows of a tile are a multiple of these: a few tiles of the registers.
+const ROW_UNIT: usize = 24;
+
+/// Columns of a tile are a multiple of these: three of the widest vectors.
+const COLUMN_UNIT: usize = 48;
 
 /// The product over nested loops, on this thread. `b` comes with the distance between its rows, which
 /// follow each other in the order of the depth.
@@ -195,8 +211,28 @@ pub(crate) fn halved(
 pub fn nested(
     shape: Shape,
     a: Left<'_>,
-    (b, b_stride): (&[f32], usize),
+    b: (&[f32], usize),
     c: &mut [f32],
+    c_rows: Walk,
+    into: Accumulate,
+) {
+    let c = SharedMut::new(c);
+    // SAFETY: `c` is borrowed mutably.
+    unsafe { nested_at(shape, a, b, (&c, 0), c_rows, into) }
+}
+
+/// As [`nested`], with C beginning at a place of a slice that other threads may write to at the same time.
+///
+/// # Safety
+/// Nobody else reads or writes the elements of C meanwhile.
+///
+/// # Panics
+/// When an operand is too short for its shape.
+pub(crate) unsafe fn nested_at(
+    shape: Shape,
+    a: Left<'_>,
+    (b, b_stride): (&[f32], usize),
+    (c, at): (&SharedMut<'_, f32>, usize),
     c_rows: Walk,
     into: Accumulate,
 ) {
@@ -208,11 +244,13 @@ pub fn nested(
     if rows.len() == 0 || columns == 0 {
         return;
     }
-    assert!(c_rows.reach(rows) + columns <= c.len(), "C is too short");
+    let end = at + c_rows.reach(rows) + columns;
+    assert!(end <= c.len(), "C is too short");
     let b_rows = depth.len();
     if b_rows == 0 {
         if into == Accumulate::Replace {
-            clear(rows, columns, c, c_rows);
+            // SAFETY: by this function's contract.
+            unsafe { clear(rows, columns, (c, at), c_rows) };
         }
         return;
     }
@@ -237,24 +275,28 @@ pub fn nested(
         a_depth: a.depth,
         b: b.as_ptr(),
         b_stride,
-        c: c.as_mut_ptr(),
+        c: c.pointer(at),
         c_rows,
         accumulate: into == Accumulate::Add,
         add_whole: into == Accumulate::AddWhole,
     };
     // SAFETY: the asserts above put the last element of each operand, and with it every other, inside
-    // its slice; `c` is borrowed mutably, so it overlaps neither of the others; each kernel runs only
-    // at a level that the machine was detected to have.
+    // its slice; `c` is borrowed mutably, so it overlaps neither of the others, and nobody else uses these
+    // elements of it; each kernel runs only at a level that the machine was detected to have.
     unsafe { run(Isa::current(), product) }
 }
 
 /// Zeroes all rows of C.
-fn clear(rows: Span, columns: usize, c: &mut [f32], walk: Walk) {
+///
+/// # Safety
+/// As for [`nested_at`].
+unsafe fn clear(rows: Span, columns: usize, (c, at): (&SharedMut<'_, f32>, usize), walk: Walk) {
     for outer in 0..rows.outer {
         for middle in 0..rows.middle {
             for inner in 0..rows.inner {
-                let at = walk.place(outer, middle, inner);
-                c[at..at + columns].fill(0.0);
+                let at = at + walk.place(outer, middle, inner);
+                // SAFETY: by this function's contract, and rows do not overlap.
+                unsafe { c.part(at..at + columns) }.fill(0.0);
             }
         }
     }
@@ -439,18 +481,20 @@ mod tests {
 
     #[test]
     fn cutting_a_product_for_threads_does_not_change_its_bits() {
-        let (m, n, k) = (133, 70, 90);
+        let (m, n, k) = (333, 170, 90);
         let (a, b) = (numbers(1, m * k), numbers(2, k * n));
         let mut whole = numbers(3, m * n);
         let mut cut = whole.clone();
-        let shape = Shape {
-            rows: Span::flat(m),
-            columns: n,
-            depth: Span::flat(k),
-        };
-        let (a, b, walk) = (Left::rows(&a, k), (&b[..], n), Walk::flat(n));
-        nested(shape, a, b, &mut whole, walk, Accumulate::Add);
-        halved(shape, a, b, &mut cut, walk, Accumulate::Add, 16);
+        let (a, b, depth) = (Left::rows(&a, k), (&b[..], n), Span::flat(k));
+        for threads in [1, 3] {
+            let threads = Threads::with_threads(threads).unwrap();
+            let c = if threads.count() == 1 {
+                &mut whole
+            } else {
+                &mut cut
+            };
+            in_tiles(&threads, (m, n, depth), a, b, (c, n), Accumulate::Add);
+        }
         assert_eq!(whole, cut);
     }
 

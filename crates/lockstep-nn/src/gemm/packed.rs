@@ -6,9 +6,11 @@
 //! pass of their own. Each number is one chain, as everywhere ([`super`]), which begins with the bias.
 
 use super::tile::tile_rows;
-use super::vector::{Kernel, Vector};
+use super::vector::{Kernel, Vector, dispatch};
 use crate::buffer::Buffer;
+use crate::threads::{Grid, SharedMut, Threads};
 use std::mem::MaybeUninit;
+use std::ops::Range;
 
 /// Columns of a panel: three vectors of the widest kind.
 const PANEL: usize = 48;
@@ -73,35 +75,61 @@ pub(crate) enum Finish {
     Map(fn(&mut [f32])),
 }
 
-/// C = A B + bias, or as `finish` says. Rows of A and C follow each other.
-pub(crate) struct Packed<'a> {
-    pub(crate) a: &'a [f32],
-    pub(crate) b: &'a Panels,
-    pub(crate) c: &'a mut [f32],
-    pub(crate) finish: Finish,
+/// C = A B + bias, or as `finish` says, on these threads. Rows of A and C follow each other.
+pub(crate) fn packed(threads: &Threads, a: &[f32], b: &Panels, c: &mut [f32], finish: Finish) {
+    let rows = c.len() / b.columns;
+    assert_eq!((a.len(), c.len()), (rows * b.depth, rows * b.columns));
+    let work = rows * b.columns * b.depth;
+    let grid = Grid::new(threads, (rows, ROW_UNIT), (b.columns, PANEL), work);
+    let c = SharedMut::new(c);
+    threads.each(0..grid.count(), |_, tile| {
+        let (rows, columns) = grid.tile(tile);
+        dispatch(Packed {
+            a,
+            b,
+            c: &c,
+            rows,
+            columns,
+            finish,
+        });
+    });
+}
+
+/// Rows of a tile are a multiple of these.
+const ROW_UNIT: usize = 8;
+
+/// Some rows and columns of the product. The columns begin with a panel, and nobody else uses this part of C.
+struct Packed<'a> {
+    a: &'a [f32],
+    b: &'a Panels,
+    c: &'a SharedMut<'a, f32>,
+    rows: Range<usize>,
+    columns: Range<usize>,
+    finish: Finish,
 }
 
 impl Kernel for Packed<'_> {
     #[inline(always)]
     fn run<V: Vector>(self) {
-        let Self { a, b, c, finish } = self;
-        let rows = c.len() / b.columns;
-        assert_eq!((a.len(), c.len()), (rows * b.depth, rows * b.columns));
+        let Self { a, b, c, .. } = self;
         let mut sums = [MaybeUninit::<f32>::uninit(); ROWS * PANEL];
         let sums = sums.as_mut_ptr().cast::<f32>();
-        for top in (0..rows).step_by(ROWS) {
-            let rows = ROWS.min(rows - top);
-            let c = &mut c[top * b.columns..][..rows * b.columns];
-            for left in (0..b.columns).step_by(3 * V::LANES) {
-                let width = (b.columns - left).min(3 * V::LANES);
-                // SAFETY: the rows and columns lie inside of A and C, by the assert, and the sums have
-                // room for as many.
+        for top in self.rows.clone().step_by(ROWS) {
+            let rows = ROWS.min(self.rows.end - top);
+            for left in self.columns.clone().step_by(3 * V::LANES) {
+                let width = (self.columns.end - left).min(3 * V::LANES);
+                // SAFETY: the rows and columns lie inside of A and C, which `packed` has made sure of, and the sums
+                // have room for as many.
                 unsafe {
-                    columns::<V>(&a[top * b.depth..], b, c, finish, (rows, left, width), sums)
+                    let c = c.pointer(top * b.columns);
+                    let part = (rows, left, width);
+                    columns::<V>(&a[top * b.depth..], b, c, self.finish, part, sums);
                 };
-                if let Finish::Map(map) = finish {
-                    for row in c.chunks_exact_mut(b.columns) {
-                        map(&mut row[left..left + width]);
+                if let Finish::Map(map) = self.finish {
+                    for row in top..top + rows {
+                        let at = row * b.columns + left;
+                        // SAFETY: nobody else uses this part of C.
+                        map(unsafe { c.part(at..at + width) });
                     }
                 }
             }
@@ -112,13 +140,13 @@ impl Kernel for Packed<'_> {
 /// Some columns of a product, all of the depth.
 ///
 /// # Safety
-/// A and C have so many rows, C as many columns from `left` on, which begins a vector, and `sums` has room
+/// A and C, from where they are given, have so many rows, C as many columns from `left` on, which begins a vector, and `sums` has room
 /// for [`ROWS`] rows of a panel.
 #[inline(always)]
 unsafe fn columns<V: Vector>(
     a: &[f32],
     b: &Panels,
-    c: &mut [f32],
+    c: *mut f32,
     finish: Finish,
     (rows, left, width): (usize, usize, usize),
     sums: *mut f32,
@@ -139,7 +167,7 @@ unsafe fn columns<V: Vector>(
                     .add((panel * b.depth + from) * PANEL + within),
                 bias: b.bias.as_ptr().add(left),
                 sums,
-                c: c.as_mut_ptr().add(left),
+                c: c.add(left),
                 c_stride: b.columns,
                 width,
                 first: from == 0,
@@ -288,7 +316,7 @@ impl Strip {
 
 #[cfg(test)]
 mod tests {
-    use super::super::vector::{Plain, dispatch};
+    use super::super::vector::Plain;
     use super::*;
     use proptest::prelude::*;
 
@@ -327,15 +355,17 @@ mod tests {
         let b = Panels::new(depth, &matrix, &bias);
         for plain in [false, true] {
             let mut c = start.clone();
-            let product = Packed {
-                a: &a,
-                b: &b,
-                c: &mut c,
-                finish,
-            };
             match plain {
-                true => product.run::<Plain>(),
-                false => dispatch(product),
+                true => Packed {
+                    a: &a,
+                    b: &b,
+                    c: &SharedMut::new(&mut c),
+                    rows: 0..rows,
+                    columns: 0..columns,
+                    finish,
+                }
+                .run::<Plain>(),
+                false => packed(&Threads::default(), &a, &b, &mut c, finish),
             }
             let mut same = c.iter().zip(&expected);
             assert!(

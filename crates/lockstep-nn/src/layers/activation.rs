@@ -9,8 +9,10 @@ use crate::NnError;
 use crate::build::Site;
 use crate::dims::Dims;
 use crate::graph::{Attribute, Flow, LayerGraph};
+use crate::operation::Operation;
 use crate::simd::for_each_isa;
 use crate::spec::LayerKind;
+use crate::threads::{NUMBERS, Threads, pieces, pieces_mut};
 
 /// The settings of a leaky ReLU: `x`, or a part of it below 0.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -130,22 +132,34 @@ pub(crate) enum Activation {
 }
 
 impl Parameterless for Activation {
-    fn forward(&mut self, x: &[f32], y: &mut [f32]) {
+    fn operation(&self) -> Operation {
         match *self {
+            Self::LeakyRelu { slope } => Operation::LeakyRelu { slope },
+            Self::Silu => Operation::Silu,
+            Self::Sigmoid => Operation::Sigmoid,
+            Self::Tanh => Operation::Tanh,
+        }
+    }
+
+    fn forward(&mut self, threads: &Threads, x: &[f32], y: &mut [f32]) {
+        let tiles = (pieces(x, NUMBERS), pieces_mut(y, NUMBERS));
+        threads.each(tiles, |_, (x, y)| match *self {
             Self::LeakyRelu { slope } => leak(x, y, slope),
             Self::Silu => silu(x, y),
             Self::Sigmoid => sigmoids(x, y),
             Self::Tanh => tanhs(x, y),
-        }
+        });
     }
 
-    fn input_gradient(&mut self, x: &[f32], dy: &[f32], dx: &mut [f32]) {
-        match *self {
+    fn input_gradient(&mut self, threads: &Threads, x: &[f32], dy: &[f32], dx: &mut [f32]) {
+        let given = (pieces(x, NUMBERS), pieces(dy, NUMBERS));
+        let tiles = (given, pieces_mut(dx, NUMBERS));
+        threads.each(tiles, |_, ((x, dy), dx)| match *self {
             Self::LeakyRelu { slope } => leak_gradient(x, dy, dx, slope),
             Self::Silu => silu_gradient(x, dy, dx),
             Self::Sigmoid => sigmoid_gradient(x, dy, dx),
             Self::Tanh => tanh_gradient(x, dy, dx),
-        }
+        });
     }
 }
 
@@ -255,7 +269,7 @@ mod tests {
                 check_layer(layer, layout, rows, features, features, &definition);
             }
             let mut none = Vec::new();
-            activation.forward(&[], &mut none);
+            activation.forward(&Threads::default(), &[], &mut none);
         }
     }
 
@@ -265,7 +279,7 @@ mod tests {
             for i in -40_000..=40_000 {
                 let x = i as f32 / 400.0;
                 let mut y = [f32::NAN];
-                activation.forward(&[x], &mut y);
+                activation.forward(&Threads::default(), &[x], &mut y);
                 let theirs = by_definition(activation, f64::from(x));
                 let error = (f64::from(y[0]) - theirs).abs();
                 assert!(
@@ -280,7 +294,7 @@ mod tests {
     fn a_nan_is_not_hidden() {
         for mut activation in ALL {
             let mut y = [0.0_f32];
-            activation.forward(&[f32::NAN], &mut y);
+            activation.forward(&Threads::default(), &[f32::NAN], &mut y);
             assert!(y[0].is_nan(), "{activation:?}");
         }
     }

@@ -8,8 +8,10 @@ use crate::NnError;
 use crate::build::Site;
 use crate::dims::Dims;
 use crate::graph::{Attribute, Flow, LayerGraph, window_attributes};
+use crate::operation::Operation;
 use crate::simd::for_each_isa;
 use crate::spec::LayerKind;
+use crate::threads::{Threads, pieces_mut, rows_of_a_tile};
 
 pools! {
     /// The settings of a pool that takes the mean of each window, channel by channel. The margin counts as zeros. Sizes
@@ -34,24 +36,40 @@ impl AvgPoolLayer {
 }
 
 impl Parameterless for AvgPoolLayer {
-    fn forward(&mut self, x: &[f32], y: &mut [f32]) {
-        pool(self.window, self.input, x, y);
+    fn operation(&self) -> Operation {
+        let &Self { window, input } = self;
+        Operation::AvgPool { window, input }
     }
 
-    fn input_gradient(&mut self, _: &[f32], dy: &[f32], dx: &mut [f32]) {
-        input_gradient(self.window, self.input, dy, dx);
+    fn forward(&mut self, threads: &Threads, x: &[f32], y: &mut [f32]) {
+        let (window, input) = (self.window, self.input);
+        let numbers = window.axes(input)[1].output * input.channels;
+        let lines = rows_of_a_tile(numbers);
+        threads.each(pieces_mut(y, lines * numbers), |tile, y| {
+            pool(window, input, x, tile * lines, y);
+        });
+    }
+
+    fn input_gradient(&mut self, threads: &Threads, _: &[f32], dy: &[f32], dx: &mut [f32]) {
+        let (window, input) = (self.window, self.input);
+        let numbers = input.width * input.channels;
+        let lines = rows_of_a_tile(numbers);
+        threads.each(pieces_mut(dx, lines * numbers), |tile, dx| {
+            input_gradient(window, input, dy, tile * lines, dx);
+        });
     }
 }
 
 for_each_isa! {
-    fn pool(window: Window, input: Dims, x: &[f32], y: &mut [f32]) {
+    /// Some lines of the output, of which the first has this number, counted over all images.
+    fn pool(window: Window, input: Dims, x: &[f32], first: usize, y: &mut [f32]) {
         let channels = input.channels;
         let [down, across] = window.axes(input);
-        let output = down.output * across.output * channels;
         let share = 1.0 / window.area() as f32;
-        for (x, y) in x.chunks_exact(input.len()).zip(y.chunks_exact_mut(output)) {
-            for (place, y) in y.chunks_exact_mut(channels).enumerate() {
-                let (i, j) = (place / across.output, place % across.output);
+        for (number, y) in y.chunks_exact_mut(across.output * channels).enumerate() {
+            let (image, i) = ((first + number) / down.output, (first + number) % down.output);
+            let x = &x[image * input.len()..][..input.len()];
+            for (j, y) in y.chunks_exact_mut(channels).enumerate() {
                 for_columns!(channels, |at, W| {
                     let mut sum = [0.0; W];
                     for row in down.pixels(i) {
@@ -68,14 +86,16 @@ for_each_isa! {
         }
     }
 
-    fn input_gradient(window: Window, input: Dims, dy: &[f32], dx: &mut [f32]) {
+    /// Some lines of the input's gradient, of which the first has this number, counted over all images.
+    fn input_gradient(window: Window, input: Dims, dy: &[f32], first: usize, dx: &mut [f32]) {
         let channels = input.channels;
         let [down, across] = window.axes(input);
         let output = down.output * across.output * channels;
         let share = 1.0 / window.area() as f32;
-        for (dy, dx) in dy.chunks_exact(output).zip(dx.chunks_exact_mut(input.len())) {
-            for (pixel, dx) in dx.chunks_exact_mut(channels).enumerate() {
-                let (row, column) = (pixel / input.width, pixel % input.width);
+        for (number, dx) in dx.chunks_exact_mut(input.width * channels).enumerate() {
+            let (image, row) = ((first + number) / input.height, (first + number) % input.height);
+            let dy = &dy[image * output..][..output];
+            for (column, dx) in dx.chunks_exact_mut(channels).enumerate() {
                 for_columns!(channels, |at, W| {
                     let mut sum = [0.0; W];
                     for i in down.windows(row) {

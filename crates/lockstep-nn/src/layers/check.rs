@@ -3,6 +3,7 @@
 use super::{Layer, Pass, Pointwise, Step};
 use crate::layout::Layout;
 use crate::replica::Collect;
+use crate::threads::Threads;
 
 /// A layer's definition in `f64`.
 pub(crate) enum Reference<'a> {
@@ -55,6 +56,21 @@ fn differences(at: &[f64], loss: &dyn Fn(&[f64]) -> f64) -> Vec<(usize, f64)> {
     (0..at.len()).step_by(stride).map(slope).collect()
 }
 
+/// Calls `test` with a pass of training over some samples, which are one lane of a batch of so many.
+pub(crate) fn one_lane(batch: usize, samples: &[u32], test: impl FnOnce(Pass<'_>)) {
+    let (threads, rows) = (Threads::with_threads(2).expect("threads"), 0..samples.len());
+    test(Pass {
+        threads: &threads,
+        step: Some(Step {
+            seed: 0,
+            number: 0,
+            samples,
+            batch,
+        }),
+        lanes: std::slice::from_ref(&rows),
+    });
+}
+
 /// Forward against the definition, then input and parameter gradients against its differences, for the
 /// loss `sum(weights * y)`.
 pub(crate) fn check_layer(
@@ -68,30 +84,20 @@ pub(crate) fn check_layer(
     let (x, state) = (numbers(1, rows * inputs), numbers(2, layout.len()));
     let weights = numbers(3, rows * outputs);
     let samples: Vec<u32> = (0..rows as u32).collect();
-    let step = Step {
-        seed: 0,
-        number: 0,
-        samples: &samples,
-        batch: rows,
-    };
     let mut y = vec![f32::NAN; rows * outputs];
-    let mut scratch = vec![f32::NAN; layer.scratch(rows)];
-    layer.forward(Pass::Train(step), &state, &x, &mut y, &mut scratch);
+    let mut dx = vec![f32::NAN; x.len()];
+    let mut collect = Collect::new(&state, layout);
+    one_lane(rows, &samples, |pass| {
+        let mut scratch = vec![f32::NAN; layer.scratch(pass.threads, rows)];
+        layer.forward(pass, &state, &x, &mut y, &mut scratch);
+        scratch.fill(f32::NAN);
+        let (mut dy, dx) = (weights.clone(), Some(&mut dx[..]));
+        layer.backward(pass, &mut collect, &x, &mut dy, dx, &mut scratch);
+    });
     let (wide_state, wide_x) = (widen(&state), widen(&x));
     for (i, theirs) in definition(&wide_state, &wide_x).into_iter().enumerate() {
         assert_close("y", i, y[i], theirs);
     }
-
-    let mut collect = Collect::new(&state, layout);
-    let mut dx = vec![f32::NAN; x.len()];
-    scratch.fill(f32::NAN);
-    layer.backward(
-        &mut collect,
-        &x,
-        &mut weights.clone(),
-        Some(&mut dx),
-        &mut scratch,
-    );
     let weighted = |y: Vec<f64>| {
         y.iter()
             .zip(&weights)
@@ -118,17 +124,13 @@ pub(crate) fn check_pointwise(
     let Reference::Map(map) = reference;
     let x = numbers(4, rows * features);
     let samples: Vec<u32> = (0..rows as u32).collect();
-    let step = Step {
-        seed: 0,
-        number: 0,
-        samples: &samples,
-        batch: rows,
-    };
     let mut y = x.clone();
-    layer.forward(Pass::Train(step), &mut y);
     let weights = numbers(5, x.len());
     let mut dy = weights.clone();
-    layer.backward(&y, &mut dy);
+    one_lane(rows, &samples, |pass| {
+        layer.forward(pass, &mut y);
+        layer.backward(pass, &y, &mut dy);
+    });
     for (i, &x) in x.iter().enumerate() {
         let x = f64::from(x);
         assert_close("y", i, y[i], map(x));

@@ -1,7 +1,10 @@
 //! The parameters of a convolution: the kernels as a matrix with a row for every number of a window and a column for
 //! every output channel, perhaps a bias, and how both are cut into chunks of whole rows.
 
+use super::window::Window;
+use crate::dims::Dims;
 use crate::layout::{Layout, NumberOrder, Role};
+use crate::operation::{ConvolutionMethod, Operation};
 use std::ops::Range;
 
 /// Where a convolution's parameters lie.
@@ -33,6 +36,23 @@ impl ConvWeights {
             chunks,
             rows,
             rows_per_chunk,
+        }
+    }
+
+    /// The convolution of these shapes with these parameters.
+    pub(crate) fn operation(
+        &self,
+        method: ConvolutionMethod,
+        window: Window,
+        [input, output]: [Dims; 2],
+    ) -> Operation {
+        Operation::Convolution {
+            method,
+            window,
+            input,
+            output,
+            weight: self.weight.clone(),
+            bias: self.bias.clone(),
         }
     }
 

@@ -5,8 +5,10 @@ use crate::build::Site;
 use crate::dims::Dims;
 use crate::error::{LayerFault, NnError};
 use crate::graph::{Flow, LayerGraph};
+use crate::operation::Operation;
 use crate::simd::for_each_isa;
 use crate::spec::LayerKind;
+use crate::threads::{NUMBERS, pieces, pieces_mut, rows_of_a_tile};
 use lockstep_base::random::Philox;
 
 /// The settings of a dropout, which zeroes a share while training.
@@ -48,7 +50,7 @@ impl LayerKind for Dropout {
 const PIECE: usize = 256;
 
 /// Keeps dropout's numbers apart from those drawn elsewhere under the same seed.
-const DOMAIN: u64 = u64::from_le_bytes(*b"dropout.");
+pub const DOMAIN: u64 = u64::from_le_bytes(*b"dropout.");
 
 /// Whether number j of a sample's row is kept in a step is a function of (seed, step, sample, layer, j).
 ///
@@ -80,28 +82,50 @@ impl DropoutLayer {
 }
 
 impl Pointwise for DropoutLayer {
-    fn forward(&mut self, pass: Pass<'_>, y: &mut [f32]) {
-        let Pass::Train(step) = pass else {
-            self.active = false;
-            return;
-        };
-        self.active = true;
-        let philox = Philox::new(step.seed ^ DOMAIN);
-        let place = u128::from(self.layer) << 120 | u128::from(step.number) << 64;
-        let rows = self
-            .kept
-            .chunks_exact_mut(self.features)
-            .zip(y.chunks_exact_mut(self.features));
-        for (&sample, (kept, y)) in step.samples.iter().zip(rows) {
-            let counter = place | u128::from(sample) << 32;
-            draw(philox, counter, self.threshold, kept);
-            apply(kept, self.scale, y);
+    fn operation(&self) -> Operation {
+        let &Self {
+            threshold,
+            scale,
+            layer,
+            ..
+        } = self;
+        Operation::Dropout {
+            threshold,
+            scale,
+            layer,
         }
     }
 
-    fn backward(&mut self, _: &[f32], dy: &mut [f32]) {
+    fn forward(&mut self, pass: Pass<'_>, y: &mut [f32]) {
+        self.active = pass.step.is_some();
+        let Some(step) = pass.step else {
+            return;
+        };
+        let philox = Philox::new(step.seed ^ DOMAIN);
+        let place = u128::from(self.layer) << 120 | u128::from(step.number) << 64;
+        let (features, threshold, scale) = (self.features, self.threshold, self.scale);
+        let rows = rows_of_a_tile(features);
+        let kept = pieces_mut(&mut self.kept, rows * features);
+        let tiles = (
+            pieces(step.samples, rows),
+            kept,
+            pieces_mut(y, rows * features),
+        );
+        pass.threads.each(tiles, |_, (samples, kept, y)| {
+            let rows = kept.chunks_exact_mut(features);
+            let rows = rows.zip(y.chunks_exact_mut(features));
+            for (&sample, (kept, y)) in samples.iter().zip(rows) {
+                let counter = place | u128::from(sample) << 32;
+                draw(philox, counter, threshold, kept);
+                apply(kept, scale, y);
+            }
+        });
+    }
+
+    fn backward(&mut self, pass: Pass<'_>, _: &[f32], dy: &mut [f32]) {
         if self.active {
-            apply(&self.kept[..dy.len()], self.scale, dy);
+            let tiles = (pieces(&self.kept, NUMBERS), pieces_mut(dy, NUMBERS));
+            (pass.threads).each(tiles, |_, (kept, dy)| apply(kept, self.scale, dy));
         }
     }
 }
@@ -135,6 +159,7 @@ for_each_isa! {
 mod tests {
     use super::super::Step;
     use super::*;
+    use crate::threads::Threads;
 
     fn run(
         layer: u8,
@@ -151,7 +176,12 @@ mod tests {
             samples,
             batch: samples.len(),
         };
-        dropout.forward(Pass::Train(step), &mut y);
+        let pass = Pass {
+            threads: &Threads::default(),
+            step: Some(step),
+            lanes: &[],
+        };
+        dropout.forward(pass, &mut y);
         (dropout, y)
     }
 
@@ -184,10 +214,10 @@ mod tests {
     fn backward_applies_the_mask_of_forward_and_evaluation_changes_nothing() {
         let (mut dropout, y) = run(0, 1, &[5, 6], 30, 0.5);
         let mut dy = vec![1.0; 60];
-        dropout.backward(&y, &mut dy);
+        let (threads, mut same) = (Threads::default(), vec![3.0; 60]);
+        dropout.backward(Pass::evaluation(&threads), &y, &mut dy);
         assert_eq!(dy, y);
-        let mut same = vec![3.0; 60];
-        dropout.forward(Pass::Evaluate, &mut same);
+        dropout.forward(Pass::evaluation(&threads), &mut same);
         assert_eq!(same, vec![3.0; 60]);
     }
 }

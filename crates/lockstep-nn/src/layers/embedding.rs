@@ -4,15 +4,17 @@
 //! Place 0 stands for what is not known. Its vector begins as zeros, so that a table that never meets it in training has
 //! nothing to say of it.
 
-use super::{Layer, Pass};
+use super::{Layer, Pass, of_rows};
 use crate::build::Site;
 use crate::dims::Dims;
 use crate::error::{LayerFault, NnError};
 use crate::graph::{Attribute, Flow, LayerGraph};
 use crate::init::Initial;
 use crate::layout::{Layout, NumberOrder, Role};
-use crate::replica::Replica;
+use crate::operation::{Operation, TablePlace};
+use crate::replica::{Replica, written};
 use crate::spec::LayerKind;
+use crate::threads::{pieces, pieces_mut, rows_of_a_tile};
 use std::ops::Range;
 
 /// A table of learned vectors.
@@ -46,7 +48,10 @@ impl LayerKind for Embedding {
             let rate = model.rates.of(&EmbeddingLayer::table_name(name, number));
             model.layout.rates[chunks].fill(rate);
         }
-        let begin = |table: &EmbeddingTable| Initial::Normal { zeros: table.width };
+        let begin = |table: &EmbeddingTable| Initial::Normal {
+            zeros: table.width,
+            deviation: 1.0,
+        };
         model.initial.extend(tables.iter().map(begin));
         let output = Dims::vector(embedding.outputs());
         chain.push(Box::new(embedding), output);
@@ -197,20 +202,40 @@ impl EmbeddingLayer {
 }
 
 impl Layer for EmbeddingLayer {
-    fn forward(&mut self, _: Pass<'_>, state: &[f32], x: &[f32], y: &mut [f32], _: &mut [f32]) {
-        let plain = self.plain();
-        let rows = x.chunks_exact(self.inputs);
-        for (x, y) in rows.zip(y.chunks_exact_mut(self.outputs)) {
-            y[..plain].copy_from_slice(&x[..plain]);
-            for table in &self.tables {
-                let at = table.weight.start + table.row(x) * table.width;
-                y[table.output..][..table.width].copy_from_slice(&state[at..][..table.width]);
-            }
+    fn operation(&self) -> Operation {
+        let place = |table: &Table| TablePlace {
+            rows: table.rows,
+            width: table.width,
+            input: table.input,
+            output: table.output,
+            weight: table.weight.clone(),
+        };
+        Operation::Embedding {
+            inputs: self.inputs,
+            outputs: self.outputs,
+            tables: self.tables.iter().map(place).collect(),
         }
+    }
+
+    fn forward(&mut self, pass: Pass<'_>, state: &[f32], x: &[f32], y: &mut [f32], _: &mut [f32]) {
+        let (plain, rows) = (self.plain(), rows_of_a_tile(self.outputs));
+        let to = pieces_mut(y, rows * self.outputs);
+        let tiles = (pieces(x, rows * self.inputs), to);
+        pass.threads.each(tiles, |_, (x, y)| {
+            let rows = x.chunks_exact(self.inputs);
+            for (x, y) in rows.zip(y.chunks_exact_mut(self.outputs)) {
+                y[..plain].copy_from_slice(&x[..plain]);
+                for table in &self.tables {
+                    let at = table.weight.start + table.row(x) * table.width;
+                    y[table.output..][..table.width].copy_from_slice(&state[at..][..table.width]);
+                }
+            }
+        });
     }
 
     fn backward(
         &mut self,
+        pass: Pass<'_>,
         replica: &mut dyn Replica,
         x: &[f32],
         dy: &mut [f32],
@@ -218,36 +243,35 @@ impl Layer for EmbeddingLayer {
         _: &mut [f32],
     ) {
         let plain = self.plain();
-        let rows = || {
-            x.chunks_exact(self.inputs)
-                .zip(dy.chunks_exact(self.outputs))
-        };
         if let Some(dx) = dx {
-            for (dx, (_, dy)) in dx.chunks_exact_mut(self.inputs).zip(rows()) {
+            let rows = dx.chunks_exact_mut(self.inputs);
+            for (dx, dy) in rows.zip(dy.chunks_exact(self.outputs)) {
                 dx[..plain].copy_from_slice(&dy[..plain]);
                 dx[plain..].fill(0.0);
             }
         }
         for table in self.tables.iter().rev() {
-            for chunk in table.chunks.clone().rev() {
+            let (lanes, chunks) = (0..pass.lanes.len(), table.chunks.clone());
+            let handed_out = written(|lane, chunk, gradient| {
                 let first = (chunk - table.chunks.start) * table.rows_per_chunk;
                 let own = first..(first + table.rows_per_chunk).min(table.rows);
-                replica.gradient(chunk, &mut |gradient| {
-                    gradient.fill(0.0);
-                    // Rows of the batch are added in their order.
-                    for (x, dy) in rows() {
-                        let row = table.row(x);
-                        if !own.contains(&row) {
-                            continue;
-                        }
-                        let sum = &mut gradient[(row - first) * table.width..][..table.width];
-                        let dy = &dy[table.output..][..table.width];
-                        for (sum, dy) in sum.iter_mut().zip(dy) {
-                            *sum += dy;
-                        }
+                gradient.fill(0.0);
+                // Rows of the batch are added in their order.
+                let rows = of_rows(x, &pass.lanes[lane], self.inputs).chunks_exact(self.inputs);
+                let dy = of_rows(dy, &pass.lanes[lane], self.outputs);
+                for (x, dy) in rows.zip(dy.chunks_exact(self.outputs)) {
+                    let row = table.row(x);
+                    if !own.contains(&row) {
+                        continue;
                     }
-                });
-            }
+                    let sum = &mut gradient[(row - first) * table.width..][..table.width];
+                    let dy = &dy[table.output..][..table.width];
+                    for (sum, dy) in sum.iter_mut().zip(dy) {
+                        *sum += dy;
+                    }
+                }
+            });
+            replica.gradient(lanes, chunks, &handed_out);
         }
     }
 }
@@ -255,7 +279,7 @@ impl Layer for EmbeddingLayer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layers::Step;
+    use crate::layers::check::one_lane;
     use crate::replica::Collect;
 
     const TABLES: [EmbeddingTable; 2] = [
@@ -299,13 +323,9 @@ mod tests {
         let outputs = 1 + 2 + 1000;
         assert_eq!(layer.outputs(), outputs);
         let mut y = vec![f32::NAN; 4 * outputs];
-        let step = Step {
-            seed: 0,
-            number: 0,
-            samples: &[0, 1, 2, 3],
-            batch: 4,
-        };
-        layer.forward(Pass::Train(step), &state, &x, &mut y, &mut []);
+        one_lane(4, &[0, 1, 2, 3], |pass| {
+            layer.forward(pass, &state, &x, &mut y, &mut []);
+        });
         for (row, y) in y.chunks(outputs).enumerate() {
             assert_eq!(y[0], x[row * 3]);
             let (first, second) = (places[row][0] * 2, 6 + places[row][1] * 1000);
@@ -314,8 +334,11 @@ mod tests {
         }
         let dy: Vec<f32> = (0..4 * outputs).map(|i| (i % 17) as f32 - 8.0).collect();
         let mut collect = Collect::new(&state, &layout);
-        let mut dx = vec![f32::NAN; 12];
-        layer.backward(&mut collect, &x, &mut dy.clone(), Some(&mut dx), &mut []);
+        let mut dx = [f32::NAN; 12];
+        one_lane(4, &[0, 1, 2, 3], |pass| {
+            let (mut dy, dx) = (dy.clone(), Some(&mut dx[..]));
+            layer.backward(pass, &mut collect, &x, &mut dy, dx, &mut []);
+        });
         let mut expected = vec![0.0; state.len()];
         for (row, dy) in dy.chunks(outputs).enumerate() {
             assert_eq!(dx[row * 3..][..3], [dy[0], 0.0, 0.0]);

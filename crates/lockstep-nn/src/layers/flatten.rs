@@ -11,7 +11,9 @@ use crate::chain::Chain;
 use crate::dims::Dims;
 use crate::error::{LayerFault, NnError};
 use crate::graph::{Flow, LayerGraph};
+use crate::operation::Operation;
 use crate::spec::LayerKind;
+use crate::threads::{Threads, pieces, pieces_mut, rows_of_a_tile};
 
 /// The image as one vector, channel after channel, as PyTorch flattens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,19 +121,34 @@ impl FlattenLayer {
     }
 }
 
+impl FlattenLayer {
+    /// Transposes images, of which so many numbers follow each other.
+    fn turn(&self, threads: &Threads, inner: usize, from: &[f32], to: &mut [f32]) {
+        let numbers = rows_of_a_tile(self.size) * self.size;
+        let tiles = (pieces(from, numbers), pieces_mut(to, numbers));
+        threads.each(tiles, |_, (from, to)| {
+            let images = from.chunks_exact(self.size);
+            for (from, to) in images.zip(to.chunks_exact_mut(self.size)) {
+                transpose(from, inner, to);
+            }
+        });
+    }
+}
+
 impl Parameterless for FlattenLayer {
-    fn forward(&mut self, x: &[f32], y: &mut [f32]) {
-        let images = x.chunks_exact(self.size);
-        for (x, y) in images.zip(y.chunks_exact_mut(self.size)) {
-            transpose(x, self.inner[0], y);
+    fn operation(&self) -> Operation {
+        Operation::Transpose {
+            width: self.inner[0],
+            height: self.inner[1],
         }
     }
 
-    fn input_gradient(&mut self, _: &[f32], dy: &[f32], dx: &mut [f32]) {
-        let images = dy.chunks_exact(self.size);
-        for (dy, dx) in images.zip(dx.chunks_exact_mut(self.size)) {
-            transpose(dy, self.inner[1], dx);
-        }
+    fn forward(&mut self, threads: &Threads, x: &[f32], y: &mut [f32]) {
+        self.turn(threads, self.inner[0], x, y);
+    }
+
+    fn input_gradient(&mut self, threads: &Threads, _: &[f32], dy: &[f32], dx: &mut [f32]) {
+        self.turn(threads, self.inner[1], dy, dx);
     }
 }
 

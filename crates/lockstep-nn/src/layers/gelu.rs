@@ -10,8 +10,10 @@ use crate::NnError;
 use crate::build::Site;
 use crate::dims::Dims;
 use crate::graph::{Flow, GraphWriter, LayerGraph, Value};
+use crate::operation::Operation;
 use crate::simd::for_each_isa;
 use crate::spec::LayerKind;
+use crate::threads::{NUMBERS, Threads, pieces, pieces_mut};
 
 /// The Gaussian error linear unit. Its slope is a function of the input, which is kept anyway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,12 +57,19 @@ impl Gelu {
 }
 
 impl Parameterless for Gelu {
-    fn forward(&mut self, x: &[f32], y: &mut [f32]) {
-        gelu(x, y);
+    fn operation(&self) -> Operation {
+        Operation::Gelu
     }
 
-    fn input_gradient(&mut self, x: &[f32], dy: &[f32], dx: &mut [f32]) {
-        input_gradient(x, dy, dx);
+    fn forward(&mut self, threads: &Threads, x: &[f32], y: &mut [f32]) {
+        let tiles = (pieces(x, NUMBERS), pieces_mut(y, NUMBERS));
+        threads.each(tiles, |_, (x, y)| gelu(x, y));
+    }
+
+    fn input_gradient(&mut self, threads: &Threads, x: &[f32], dy: &[f32], dx: &mut [f32]) {
+        let given = (pieces(x, NUMBERS), pieces(dy, NUMBERS));
+        let tiles = (given, pieces_mut(dx, NUMBERS));
+        threads.each(tiles, |_, ((x, dy), dx)| input_gradient(x, dy, dx));
     }
 }
 

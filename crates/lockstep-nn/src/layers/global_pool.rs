@@ -6,8 +6,10 @@ use crate::NnError;
 use crate::build::Site;
 use crate::dims::Dims;
 use crate::graph::{Flow, LayerGraph};
+use crate::operation::Operation;
 use crate::simd::for_each_isa;
 use crate::spec::LayerKind;
+use crate::threads::{Threads, pieces, pieces_mut, rows_of_a_tile};
 
 /// The mean of the image, channel by channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,12 +48,22 @@ pub(crate) struct GlobalPoolLayer {
 }
 
 impl Parameterless for GlobalPoolLayer {
-    fn forward(&mut self, x: &[f32], y: &mut [f32]) {
-        pool(self.input, x, y);
+    fn operation(&self) -> Operation {
+        Operation::GlobalPool { input: self.input }
     }
 
-    fn input_gradient(&mut self, _: &[f32], dy: &[f32], dx: &mut [f32]) {
-        input_gradient(self.input, dy, dx);
+    fn forward(&mut self, threads: &Threads, x: &[f32], y: &mut [f32]) {
+        let (input, images) = (self.input, rows_of_a_tile(self.input.len()));
+        let from = pieces(x, images * input.len());
+        let tiles = (from, pieces_mut(y, images * input.channels));
+        threads.each(tiles, |_, (x, y)| pool(input, x, y));
+    }
+
+    fn input_gradient(&mut self, threads: &Threads, _: &[f32], dy: &[f32], dx: &mut [f32]) {
+        let (input, images) = (self.input, rows_of_a_tile(self.input.len()));
+        let from = pieces(dy, images * input.channels);
+        let tiles = (from, pieces_mut(dx, images * input.len()));
+        threads.each(tiles, |_, (dy, dx)| input_gradient(input, dy, dx));
     }
 }
 

@@ -14,8 +14,10 @@ use crate::dims::Dims;
 use crate::graph::{Attribute, Flow, LayerGraph};
 use crate::init::Initial;
 use crate::layout::Layout;
-use crate::replica::Replica;
+use crate::operation::Operation;
+use crate::replica::{Replica, written};
 use crate::spec::LayerKind;
+use crate::threads::{pieces, pieces_mut, rows_of_a_tile};
 use std::ops::Range;
 
 /// The settings of a group-norm: groups of channels are normalised over the image, row by row.
@@ -123,6 +125,9 @@ impl LayerKind for LayerNorm {
 /// Added to the variance, as in PyTorch.
 const EPSILON: f64 = 1e-5;
 
+/// Channels whose gradients one thread sums up.
+const CHANNELS: usize = 32;
+
 /// Sums that run side by side, so that none waits for the addition before.
 const CHAINS: usize = 8;
 
@@ -209,88 +214,182 @@ fn sum<'a>(parts: impl Iterator<Item = &'a [f32]>, each: impl Fn(f32) -> f64) ->
     chains.iter().sum()
 }
 
-impl Layer for GroupNormLayer {
-    fn forward(&mut self, _: Pass<'_>, state: &[f32], x: &[f32], y: &mut [f32], _: &mut [f32]) {
-        let (scale, shift) = (&state[self.scale.clone()], &state[self.shift.clone()]);
+impl GroupNormLayer {
+    /// Numbers of a row.
+    fn row_len(&self) -> usize {
+        self.channels * self.pixels
+    }
+
+    /// Normalises one row, and writes down the mean and the inverse deviation of each of its groups.
+    fn normalise(
+        &self,
+        [scale, shift]: [&[f32]; 2],
+        x: &[f32],
+        y: &mut [f32],
+        statistics: &mut [(f32, f32)],
+    ) {
         let (channels, width, members) = (self.channels, self.width(), self.members());
-        let row_len = channels * self.pixels;
-        let rows = x.chunks_exact(row_len).zip(y.chunks_exact_mut(row_len));
-        for ((x, y), statistics) in rows.zip(self.statistics.chunks_exact_mut(self.groups)) {
-            for (group, statistics) in statistics.iter_mut().enumerate() {
-                let group = group * width..(group + 1) * width;
-                let of_group = || parts(x, channels, group.clone());
-                let mean = sum(of_group(), f64::from) / members;
-                let distance = |x| f64::from(x) - mean;
-                let square = sum(of_group(), |x| distance(x) * distance(x)) / members;
-                let inverse = 1.0 / (square + EPSILON).sqrt();
-                *statistics = (mean as f32, inverse as f32);
-                let (mean, inverse) = *statistics;
-                let (scale, shift) = (&scale[group.clone()], &shift[group.clone()]);
-                for (x, y) in of_group().zip(y.chunks_exact_mut(channels)) {
-                    let numbers = x.iter().zip(&mut y[group.clone()]);
-                    for ((x, y), (scale, shift)) in numbers.zip(scale.iter().zip(shift)) {
-                        *y = (x - mean) * inverse * scale + shift;
-                    }
+        for (group, statistics) in statistics.iter_mut().enumerate() {
+            let group = group * width..(group + 1) * width;
+            let of_group = || parts(x, channels, group.clone());
+            let mean = sum(of_group(), f64::from) / members;
+            let distance = |x| f64::from(x) - mean;
+            let square = sum(of_group(), |x| distance(x) * distance(x)) / members;
+            let inverse = 1.0 / (square + EPSILON).sqrt();
+            *statistics = (mean as f32, inverse as f32);
+            let (mean, inverse) = *statistics;
+            let (scale, shift) = (&scale[group.clone()], &shift[group.clone()]);
+            for (x, y) in of_group().zip(y.chunks_exact_mut(channels)) {
+                let numbers = x.iter().zip(&mut y[group.clone()]);
+                for ((x, y), (scale, shift)) in numbers.zip(scale.iter().zip(shift)) {
+                    *y = (x - mean) * inverse * scale + shift;
                 }
             }
         }
     }
 
-    fn backward(
-        &mut self,
-        replica: &mut dyn Replica,
+    /// The gradient by one row.
+    fn input_gradient(
+        &self,
+        scale: &[f32],
         x: &[f32],
-        dy: &mut [f32],
-        mut dx: Option<&mut [f32]>,
-        _: &mut [f32],
+        dy: &[f32],
+        dx: &mut [f32],
+        statistics: &[(f32, f32)],
     ) {
         let (channels, width, members) = (self.channels, self.width(), self.members());
-        let row_len = channels * self.pixels;
-        let [d_scale, d_shift] = &mut self.sums;
-        d_scale.fill(0.0);
-        d_shift.fill(0.0);
-        let scale = &replica.state()[self.scale.clone()];
-        let rows = x.chunks_exact(row_len).zip(dy.chunks_exact(row_len));
-        for (row, (x, dy)) in rows.enumerate() {
-            for group in 0..self.groups {
-                let (mean, inverse) = self.statistics[row * self.groups + group];
-                let group = group * width..(group + 1) * width;
-                let normal = |x: f32| f64::from((x - mean) * inverse);
-                // The means over the group of the gradient by its normalised numbers, and of that times them.
-                let mut means = [0.0; 2];
-                let pixels =
-                    parts(x, channels, group.clone()).zip(parts(dy, channels, group.clone()));
-                for (x, dy) in pixels {
-                    for (j, channel) in group.clone().enumerate() {
-                        let (x, dy) = (normal(x[j]), f64::from(dy[j]));
-                        d_scale[channel] += dy * x;
-                        d_shift[channel] += dy;
-                        let dy = dy * f64::from(scale[channel]);
-                        means[0] += dy;
-                        means[1] += dy * x;
-                    }
+        for (group, &(mean, inverse)) in statistics.iter().enumerate() {
+            let group = group * width..(group + 1) * width;
+            let normal = |x: f32| f64::from((x - mean) * inverse);
+            // The means over the group of the gradient by its normalised numbers, and of that times them.
+            let mut means = [0.0; 2];
+            let pixels = parts(x, channels, group.clone()).zip(parts(dy, channels, group.clone()));
+            for (x, dy) in pixels {
+                for (j, channel) in group.clone().enumerate() {
+                    let dy = f64::from(dy[j]) * f64::from(scale[channel]);
+                    means[0] += dy;
+                    means[1] += dy * normal(x[j]);
                 }
-                let [plain, by_normal] = means.map(|sum| sum / members);
-                let Some(dx) = &mut dx else {
-                    continue;
-                };
-                let dx = &mut dx[row * row_len..(row + 1) * row_len];
-                let pixels = x.chunks_exact(channels).zip(dy.chunks_exact(channels));
-                for ((x, dy), dx) in pixels.zip(dx.chunks_exact_mut(channels)) {
-                    for channel in group.clone() {
-                        let dy = f64::from(dy[channel]) * f64::from(scale[channel]);
-                        let slope = dy - plain - normal(x[channel]) * by_normal;
-                        dx[channel] = (slope * f64::from(inverse)) as f32;
-                    }
+            }
+            let [plain, by_normal] = means.map(|sum| sum / members);
+            let pixels = x.chunks_exact(channels).zip(dy.chunks_exact(channels));
+            for ((x, dy), dx) in pixels.zip(dx.chunks_exact_mut(channels)) {
+                for channel in group.clone() {
+                    let dy = f64::from(dy[channel]) * f64::from(scale[channel]);
+                    let slope = dy - plain - normal(x[channel]) * by_normal;
+                    dx[channel] = (slope * f64::from(inverse)) as f32;
                 }
             }
         }
-        replica.gradient(self.chunk.start, &mut |gradient| {
-            let sums = self.sums.iter().flatten();
-            for (gradient, &sum) in gradient.iter_mut().zip(sums) {
-                *gradient = sum as f32;
+    }
+
+    /// Sums up the gradients of scale and shift over some rows, of channels from `first` on.
+    fn sum_gradients(
+        &self,
+        rows: Range<usize>,
+        (x, dy): (&[f32], &[f32]),
+        first: usize,
+        [d_scale, d_shift]: [&mut [f64]; 2],
+    ) {
+        let (width, row_len) = (self.width(), self.row_len());
+        d_scale.fill(0.0);
+        d_shift.fill(0.0);
+        for row in rows {
+            let numbers = row * row_len..(row + 1) * row_len;
+            let statistics = &self.statistics[row * self.groups..][..self.groups];
+            let pixels = x[numbers.clone()].chunks_exact(self.channels);
+            for (x, dy) in pixels.zip(dy[numbers].chunks_exact(self.channels)) {
+                for (j, (d_scale, d_shift)) in d_scale.iter_mut().zip(&mut *d_shift).enumerate() {
+                    let channel = first + j;
+                    let (mean, inverse) = statistics[channel / width];
+                    let dy = f64::from(dy[channel]);
+                    *d_scale += dy * f64::from((x[channel] - mean) * inverse);
+                    *d_shift += dy;
+                }
+            }
+        }
+    }
+}
+
+impl Layer for GroupNormLayer {
+    fn operation(&self) -> Operation {
+        Operation::GroupNorm {
+            channels: self.channels,
+            groups: self.groups,
+            pixels: self.pixels,
+            epsilon: EPSILON,
+            scale: self.scale.clone(),
+            shift: self.shift.clone(),
+        }
+    }
+
+    fn forward(&mut self, pass: Pass<'_>, state: &[f32], x: &[f32], y: &mut [f32], _: &mut [f32]) {
+        let both = [&state[self.scale.clone()], &state[self.shift.clone()]];
+        let (groups, row_len) = (self.groups, self.row_len());
+        let rows = rows_of_a_tile(row_len);
+        let mut statistics = std::mem::take(&mut self.statistics);
+        let tiles = (
+            pieces(x, rows * row_len),
+            pieces_mut(y, rows * row_len),
+            pieces_mut(&mut statistics, rows * groups),
+        );
+        pass.threads.each(tiles, |_, (x, y, statistics)| {
+            let rows = x.chunks_exact(row_len).zip(y.chunks_exact_mut(row_len));
+            for ((x, y), statistics) in rows.zip(statistics.chunks_exact_mut(groups)) {
+                self.normalise(both, x, y, statistics);
             }
         });
+        self.statistics = statistics;
+    }
+
+    fn backward(
+        &mut self,
+        pass: Pass<'_>,
+        replica: &mut dyn Replica,
+        x: &[f32],
+        dy: &mut [f32],
+        dx: Option<&mut [f32]>,
+        _: &mut [f32],
+    ) {
+        let (groups, row_len) = (self.groups, self.row_len());
+        if let Some(dx) = dx {
+            let scale = &replica.state()[self.scale.clone()];
+            let rows = rows_of_a_tile(row_len);
+            let of_rows = rows * row_len;
+            let tiles = (
+                pieces(x, of_rows),
+                pieces(dy, of_rows),
+                pieces_mut(dx, of_rows),
+                pieces(&self.statistics, rows * groups),
+            );
+            pass.threads.each(tiles, |_, (x, dy, dx, statistics)| {
+                let rows = x.chunks_exact(row_len).zip(dy.chunks_exact(row_len));
+                let rows = rows.zip(dx.chunks_exact_mut(row_len));
+                for (((x, dy), dx), statistics) in rows.zip(statistics.chunks_exact(groups)) {
+                    self.input_gradient(scale, x, dy, dx, statistics);
+                }
+            });
+        }
+        // A row of the batch is several rows of a layer that looks at every pixel by itself.
+        let rows = x.len() / row_len;
+        let parts = rows / pass.lanes.last().map_or(1, |rows| rows.end);
+        let mut sums = std::mem::take(&mut self.sums);
+        for (lane, rows) in pass.lanes.iter().enumerate() {
+            let rows = rows.start * parts..rows.end * parts;
+            let [d_scale, d_shift] = &mut sums;
+            let tiles = (pieces_mut(d_scale, CHANNELS), pieces_mut(d_shift, CHANNELS));
+            pass.threads.each(tiles, |tile, (d_scale, d_shift)| {
+                let sums = [d_scale, d_shift];
+                self.sum_gradients(rows.clone(), (x, dy), tile * CHANNELS, sums);
+            });
+            let handed_out = written(|_, _, gradient| {
+                for (gradient, &sum) in gradient.iter_mut().zip(sums.iter().flatten()) {
+                    *gradient = sum as f32;
+                }
+            });
+            replica.gradient(lane..lane + 1, self.chunk.clone(), &handed_out);
+        }
+        self.sums = sums;
     }
 
     fn bytes(&self) -> usize {
@@ -302,6 +401,7 @@ impl Layer for GroupNormLayer {
 mod tests {
     use super::super::check::check_layer;
     use super::*;
+    use crate::threads::Threads;
 
     fn definition(
         channels: usize,
@@ -353,8 +453,10 @@ mod tests {
         let state = [1.0, 1.0, 1.0, 0.0, 0.0, 0.0];
         let (mut y, mut alone) = ([0.0; 6], [0.0; 3]);
         let x = [1.0, 2.0, 4.0, f32::NAN, 0.0, 0.0];
-        layer.forward(Pass::Evaluate, &state, &x, &mut y, &mut []);
-        layer.forward(Pass::Evaluate, &state, &x[..3], &mut alone, &mut []);
+        let threads = Threads::default();
+        let pass = Pass::evaluation(&threads);
+        layer.forward(pass, &state, &x, &mut y, &mut []);
+        layer.forward(pass, &state, &x[..3], &mut alone, &mut []);
         assert_eq!(y[..3], alone);
         assert!(y[3..].iter().all(|y| y.is_nan()));
     }

@@ -6,15 +6,19 @@
 
 use super::conv_weights::ConvWeights;
 use super::window::{Axis, Window};
-use super::{Layer, Pass, carve, carved};
+use super::{Layer, Pass, carve, carved, of_rows};
 use crate::dims::Dims;
-use crate::factors::add;
+use crate::factors::{add, sum_rows};
 use crate::layout::Layout;
-use crate::replica::Replica;
+use crate::operation::{ConvolutionMethod, Operation};
+use crate::replica::{Replica, written};
 use crate::simd::for_each_isa;
+use crate::threads::{Threads, pieces, pieces_mut, rows_of_a_tile};
+use std::ops::Range;
 
 /// A convolution in groups.
 pub(crate) struct GroupedConv2d {
+    window: Window,
     shape: Shape,
     weights: ConvWeights,
 }
@@ -43,13 +47,23 @@ impl Shape {
         vertical.kernel * horizontal.kernel * self.widths()[0] * self.output.channels
     }
 
-    /// Calls `visit` for every window and every pixel of the image in it, with the places of the output and of the
-    /// input pixel, and the first row of the kernels' matrix that belongs to the pixel.
+    /// Places of a kernel.
+    fn places(self) -> usize {
+        self.axes[0].kernel * self.axes[1].kernel
+    }
+
+    /// Numbers of a line of the output.
+    fn line(self) -> usize {
+        self.output.width * self.output.channels
+    }
+
+    /// Calls `visit` for every window of some lines of the output and every pixel of the image in it, with the places of
+    /// the output and of the input pixel, and the first row of the kernels' matrix that belongs to the pixel.
     #[inline(always)]
-    fn visit(self, mut visit: impl FnMut(usize, usize, usize)) {
+    fn visit(self, lines: Range<usize>, mut visit: impl FnMut(usize, usize, usize)) {
         let [vertical, horizontal] = self.axes;
         let [inputs, _] = self.widths();
-        for top in 0..self.output.height {
+        for top in lines {
             for left in 0..self.output.width {
                 let out = (top * self.output.width + left) * self.output.channels;
                 for y in vertical.pixels(top) {
@@ -58,6 +72,25 @@ impl Shape {
                         let row = (down * horizontal.kernel + right) * inputs;
                         visit(out, (y * self.input.width + x) * self.input.channels, row);
                     }
+                }
+            }
+        }
+    }
+
+    /// Calls `visit` for every window that has a pixel of the image at a place of the kernel, with the places of the
+    /// output and of that pixel.
+    #[inline(always)]
+    fn visit_place(self, place: usize, mut visit: impl FnMut(usize, usize)) {
+        let [vertical, horizontal] = self.axes;
+        let (down, right) = (place / horizontal.kernel, place % horizontal.kernel);
+        for top in 0..self.output.height {
+            let Some(y) = vertical.pixel(top, down) else {
+                continue;
+            };
+            for left in 0..self.output.width {
+                if let Some(x) = horizontal.pixel(left, right) {
+                    let out = (top * self.output.width + left) * self.output.channels;
+                    visit(out, (y * self.input.width + x) * self.input.channels);
                 }
             }
         }
@@ -84,35 +117,56 @@ impl GroupedConv2d {
         let [height, width] = window.kernel;
         let kernels = [output.channels, input.channels / groups, height, width];
         let weights = ConvWeights::new(name, kernels, bias, layout);
-        Self { shape, weights }
+        Self {
+            window,
+            shape,
+            weights,
+        }
     }
 }
 
 impl Layer for GroupedConv2d {
-    fn scratch(&self, _rows: usize) -> usize {
-        let numbers = self.shape.weights() + self.shape.output.channels;
-        2 * carved(numbers)
+    fn scratch(&self, threads: &Threads, _rows: usize) -> usize {
+        let shape = self.shape;
+        let of_place = shape.widths()[0] * shape.output.channels;
+        let rooms = threads.rooms(of_place, shape.places());
+        carved(shape.weights()) + 2 * carved(shape.output.channels) + rooms
     }
 
-    fn forward(&mut self, _: Pass<'_>, state: &[f32], x: &[f32], y: &mut [f32], _: &mut [f32]) {
+    fn operation(&self) -> Operation {
+        let groups = self.shape.groups;
+        let method = ConvolutionMethod::Grouped { groups };
+        self.weights
+            .operation(method, self.window, [self.shape.input, self.shape.output])
+    }
+
+    fn forward(&mut self, pass: Pass<'_>, state: &[f32], x: &[f32], y: &mut [f32], _: &mut [f32]) {
         let shape = self.shape;
         let weight = &state[self.weights.weight.clone()];
-        let images = x.chunks_exact(shape.input.len());
-        for (x, y) in images.zip(y.chunks_exact_mut(shape.output.len())) {
-            match &self.weights.bias {
-                Some(bias) => {
-                    for pixel in y.chunks_exact_mut(shape.output.channels) {
-                        pixel.copy_from_slice(&state[bias.clone()]);
+        // Lines of the output, of all images.
+        let lines = rows_of_a_tile(shape.line());
+        pass.threads
+            .each(pieces_mut(y, lines * shape.line()), |tile, y| {
+                match &self.weights.bias {
+                    Some(bias) => {
+                        for pixel in y.chunks_exact_mut(shape.output.channels) {
+                            pixel.copy_from_slice(&state[bias.clone()]);
+                        }
                     }
+                    None => y.fill(0.0),
                 }
-                None => y.fill(0.0),
-            }
-            convolve(shape, weight, x, y);
-        }
+                for (number, y) in y.chunks_exact_mut(shape.line()).enumerate() {
+                    let line = tile * lines + number;
+                    let image = line / shape.output.height * shape.input.len();
+                    let x = &x[image..image + shape.input.len()];
+                    convolve(shape, weight, x, line % shape.output.height, y);
+                }
+            });
     }
 
     fn backward(
         &mut self,
+        pass: Pass<'_>,
         replica: &mut dyn Replica,
         x: &[f32],
         dy: &mut [f32],
@@ -120,47 +174,65 @@ impl Layer for GroupedConv2d {
         scratch: &mut [f32],
     ) {
         let shape = self.shape;
-        let channels = shape.output.channels;
-        let numbers = shape.weights() + channels;
+        let (threads, channels) = (pass.threads, shape.output.channels);
+        let dy = &*dy;
         if let Some(dx) = dx {
             let weight = &replica.state()[self.weights.weight.clone()];
-            dx.fill(0.0);
-            let images = dy.chunks_exact(shape.output.len());
-            for (dy, dx) in images.zip(dx.chunks_exact_mut(shape.input.len())) {
+            let images = pieces(dy, shape.output.len());
+            let tiles = (images, pieces_mut(dx, shape.input.len()));
+            threads.each(tiles, |_, (dy, dx)| {
+                dx.fill(0.0);
                 input_gradient(shape, weight, dy, dx);
-            }
+            });
         }
-        // Images one by one: single precision loses less on short sums.
-        let (total, scratch) = carve(scratch, numbers);
-        let (image, _) = carve(scratch, numbers);
-        total.fill(0.0);
-        let images = x.chunks_exact(shape.input.len());
-        for (x, dy) in images.zip(dy.chunks_exact(shape.output.len())) {
-            image.fill(0.0);
-            let (weight, bias) = image.split_at_mut(shape.weights());
-            weight_gradient(shape, x, dy, weight);
-            for pixel in dy.chunks_exact(channels) {
-                add(bias, pixel);
+        let (weight, scratch) = carve(scratch, shape.weights());
+        let (bias, scratch) = carve(scratch, channels);
+        let (image, room) = carve(scratch, channels);
+        for (lane, rows) in pass.lanes.iter().enumerate() {
+            let x = of_rows(x, rows, shape.input.len());
+            let dy = of_rows(dy, rows, shape.output.len());
+            let images = || {
+                x.chunks_exact(shape.input.len())
+                    .zip(dy.chunks_exact(shape.output.len()))
+            };
+            // Images one by one: single precision loses less on short sums.
+            let of_place = shape.widths()[0] * channels;
+            let places = pieces_mut(weight, of_place);
+            threads.each_in(room, of_place, places, |image, place, weight| {
+                weight.fill(0.0);
+                for (x, dy) in images() {
+                    image.fill(0.0);
+                    weight_gradient(shape, place, x, dy, image);
+                    add(weight, image);
+                }
+            });
+            bias.fill(0.0);
+            if self.weights.bias.is_some() {
+                for (_, dy) in images() {
+                    sum_rows(dy, image);
+                    add(bias, image);
+                }
             }
-            add(total, image);
-        }
-        let (weight, bias) = total.split_at(shape.weights());
-        for chunk in self.weights.chunks.clone().rev() {
-            let rows = self.weights.rows(chunk);
-            let weight = &weight[rows.start * channels..rows.end * channels];
-            replica.gradient(chunk, &mut |gradient| {
+            let chunks = self.weights.chunks.clone();
+            let handed_out = written(|_, chunk, gradient| {
+                let rows = self.weights.rows(chunk);
+                let weight = &weight[rows.start * channels..rows.end * channels];
                 let (of_weight, of_bias) = gradient.split_at_mut(weight.len());
                 of_weight.copy_from_slice(weight);
                 of_bias.copy_from_slice(&bias[..of_bias.len()]);
             });
+            replica.gradient(lane..lane + 1, chunks, &handed_out);
         }
     }
 }
 
 for_each_isa! {
-    fn convolve(shape: Shape, weight: &[f32], x: &[f32], y: &mut [f32]) {
+    /// Adds one line of the output to `y`.
+    fn convolve(shape: Shape, weight: &[f32], x: &[f32], line: usize, y: &mut [f32]) {
         let ([inputs, outputs], channels) = (shape.widths(), shape.output.channels);
-        shape.visit(|out, pixel, row| {
+        let first = line * shape.line();
+        shape.visit(line..line + 1, |out, pixel, row| {
+            let out = out - first;
             let (y, x) = (&mut y[out..out + channels], &x[pixel..pixel + shape.input.channels]);
             let weight = &weight[row * channels..(row + inputs) * channels];
             if inputs == 1 && outputs == 1 {
@@ -183,7 +255,7 @@ for_each_isa! {
 
     fn input_gradient(shape: Shape, weight: &[f32], dy: &[f32], dx: &mut [f32]) {
         let ([inputs, outputs], channels) = (shape.widths(), shape.output.channels);
-        shape.visit(|out, pixel, row| {
+        shape.visit(0..shape.output.height, |out, pixel, row| {
             let (dy, dx) = (&dy[out..out + channels], &mut dx[pixel..pixel + shape.input.channels]);
             let weight = &weight[row * channels..(row + inputs) * channels];
             if inputs == 1 && outputs == 1 {
@@ -204,11 +276,11 @@ for_each_isa! {
         });
     }
 
-    fn weight_gradient(shape: Shape, x: &[f32], dy: &[f32], gradient: &mut [f32]) {
+    /// Adds the gradient by the weights at one place of the kernel.
+    fn weight_gradient(shape: Shape, place: usize, x: &[f32], dy: &[f32], gradient: &mut [f32]) {
         let ([inputs, outputs], channels) = (shape.widths(), shape.output.channels);
-        shape.visit(|out, pixel, row| {
+        shape.visit_place(place, |out, pixel| {
             let (dy, x) = (&dy[out..out + channels], &x[pixel..pixel + shape.input.channels]);
-            let gradient = &mut gradient[row * channels..(row + inputs) * channels];
             if inputs == 1 && outputs == 1 {
                 for ((dw, x), dy) in gradient.iter_mut().zip(x).zip(dy) {
                     *dw += x * dy;

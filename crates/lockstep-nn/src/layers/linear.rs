@@ -1,7 +1,7 @@
 //! `y = x W + b`.
 
 use super::flatten::flatten;
-use super::{Layer, Pass};
+use super::{Layer, Pass, of_rows};
 use crate::build::Site;
 use crate::dims::Dims;
 use crate::error::{LayerFault, NnError};
@@ -9,10 +9,11 @@ use crate::factors::Factored;
 use crate::graph::{Attribute, Flow, LayerGraph};
 use crate::init::Initial;
 use crate::layout::Layout;
-use crate::replica::Replica;
+use crate::operation::Operation;
+use crate::replica::{LayerGradient, Replica};
 use crate::simd::for_each_isa;
 use crate::spec::LayerKind;
-use crate::threads::Threads;
+use crate::threads::{Threads, pieces_mut, rows_of_a_tile};
 
 /// The settings of a dense layer. An image is flattened for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +31,7 @@ impl LayerKind for Linear {
             return Err(LayerFault::NoOutputs.of(name));
         }
         let inputs = chain.output().len();
-        let linear = LinearLayer::new(name, inputs, out, &model.compute, &mut model.layout);
+        let linear = LinearLayer::new(name, inputs, out, &mut model.layout);
         let bound = Initial::uniform_for_inputs(inputs);
         model.initial.extend([bound, bound]);
         chain.push(Box::new(linear), Dims::vector(out));
@@ -62,30 +63,22 @@ pub(crate) struct LinearLayer {
     factored: Factored,
     /// The place of `factored` in the layout.
     number: usize,
-    compute: Threads,
 }
 
 impl LinearLayer {
     /// Appends the layer's tensors to the layout.
-    pub(crate) fn new(
-        name: &str,
-        inputs: usize,
-        outputs: usize,
-        compute: &Threads,
-        layout: &mut Layout,
-    ) -> Self {
+    pub(crate) fn new(name: &str, inputs: usize, outputs: usize, layout: &mut Layout) -> Self {
         let factored = Factored::new(name, inputs, outputs, layout);
         layout.factored.push(factored.clone());
         Self {
             factored,
             number: layout.factored.len() - 1,
-            compute: compute.clone(),
         }
     }
 }
 
 impl Layer for LinearLayer {
-    fn scratch(&self, rows: usize) -> usize {
+    fn scratch(&self, _: &Threads, rows: usize) -> usize {
         rows * (self.factored.inputs + self.factored.outputs)
     }
 
@@ -93,12 +86,17 @@ impl Layer for LinearLayer {
         Some(self.number)
     }
 
-    fn forward(&mut self, _: Pass<'_>, state: &[f32], x: &[f32], y: &mut [f32], _: &mut [f32]) {
-        self.factored.forward(&self.compute, state, x, y);
+    fn operation(&self) -> Operation {
+        Operation::Dense(self.factored.clone())
+    }
+
+    fn forward(&mut self, pass: Pass<'_>, state: &[f32], x: &[f32], y: &mut [f32], _: &mut [f32]) {
+        self.factored.forward(pass.threads, state, x, y);
     }
 
     fn backward(
         &mut self,
+        pass: Pass<'_>,
         replica: &mut dyn Replica,
         x: &[f32],
         dy: &mut [f32],
@@ -108,37 +106,92 @@ impl Layer for LinearLayer {
         let Factored {
             inputs, outputs, ..
         } = self.factored;
-        let rows = dy.len() / outputs;
-        let taken = replica.factors(self.number, x, dy);
+        let (threads, rows) = (pass.threads, dy.len() / outputs);
+        let dy = &*dy;
+        let of_lane = |rows| (of_rows(x, rows, inputs), of_rows(dy, rows, outputs));
+        let mut taken = false;
+        for (lane, rows) in pass.lanes.iter().enumerate() {
+            let (x, dy) = of_lane(rows);
+            taken = replica.factors(lane, self.number, x, dy);
+        }
         if let Some(dx) = dx {
             let (dy_t, dx_t) = scratch.split_at_mut(rows * outputs);
             let dx_t = &mut dx_t[..rows * inputs];
-            transpose(dy, outputs, dy_t);
+            transpose_on(threads, dy, outputs, dy_t);
             let state = replica.state();
-            (self.factored).input_gradient(&self.compute, state, dy_t, dx_t);
-            transpose(dx_t, rows, dx);
+            (self.factored).input_gradient(threads, state, dy_t, dx_t);
+            transpose_on(threads, dx_t, rows, dx);
         }
         if taken {
             return replica.factors_used(self.number);
         }
-        for chunk in self.factored.chunks.clone().rev() {
-            replica.gradient(chunk, &mut |gradient| {
-                (self.factored).gradient(&self.compute, chunk, (x, dy), gradient);
-            });
-        }
+        let gradient = FactorProducts {
+            layer: &self.factored,
+            pass,
+            x,
+            dy,
+        };
+        let (lanes, chunks) = (0..pass.lanes.len(), self.factored.chunks.clone());
+        replica.gradient(lanes, chunks, &gradient);
     }
 }
 
+/// The gradient of a dense layer, formed where it is asked for.
+struct FactorProducts<'a> {
+    layer: &'a Factored,
+    pass: Pass<'a>,
+    x: &'a [f32],
+    dy: &'a [f32],
+}
+
+impl FactorProducts<'_> {
+    /// One lane's factors.
+    fn factors(&self, lane: usize) -> (&[f32], &[f32]) {
+        let rows = &self.pass.lanes[lane];
+        let x = of_rows(self.x, rows, self.layer.inputs);
+        (x, of_rows(self.dy, rows, self.layer.outputs))
+    }
+}
+
+impl LayerGradient for FactorProducts<'_> {
+    fn write(&self, lane: usize, chunk: usize, to: &mut [f32]) {
+        let threads = self.pass.threads;
+        (self.layer).gradient(threads, chunk, self.factors(lane), to);
+    }
+
+    fn add(&self, lane: usize, chunk: usize, sum: &mut [f32], spare: &mut [f32]) {
+        let threads = self.pass.threads;
+        (self.layer).add_gradient(threads, chunk, self.factors(lane), sum, spare);
+    }
+}
+
+/// Rows and columns that are transposed together.
+const BLOCK: usize = 16;
+
+/// Writes the transpose of `from`, whose rows have `width` numbers.
+pub(crate) fn transpose(from: &[f32], width: usize, to: &mut [f32]) {
+    transpose_columns(from, width, 0, to);
+}
+
+/// The same on these threads.
+pub(crate) fn transpose_on(threads: &Threads, from: &[f32], width: usize, to: &mut [f32]) {
+    let height = from.len() / width;
+    let columns = rows_of_a_tile(BLOCK * height) * BLOCK;
+    threads.each(pieces_mut(to, columns * height), |tile, to| {
+        transpose_columns(from, width, tile * columns, to);
+    });
+}
+
 for_each_isa! {
-    /// Writes the transpose of `from`, whose rows have `width` numbers.
-    pub(crate) fn transpose(from: &[f32], width: usize, to: &mut [f32]) {
-        const BLOCK: usize = 16;
+    /// Writes the transpose of some columns of `from`, from `first` on: as many as there is room for.
+    pub(crate) fn transpose_columns(from: &[f32], width: usize, first: usize, to: &mut [f32]) {
         let height = from.len() / width;
+        let count = to.len() / height.max(1);
         for top in (0..height).step_by(BLOCK) {
-            for left in (0..width).step_by(BLOCK) {
-                for j in left..(left + BLOCK).min(width) {
+            for left in (0..count).step_by(BLOCK) {
+                for j in left..(left + BLOCK).min(count) {
                     for i in top..(top + BLOCK).min(height) {
-                        to[j * height + i] = from[i * width + j];
+                        to[j * height + i] = from[i * width + first + j];
                     }
                 }
             }
@@ -156,8 +209,7 @@ mod tests {
     fn it_agrees_with_finite_differences() {
         for (rows, inputs, outputs) in [(1, 1, 1), (3, 5, 4), (17, 20, 9), (2, 3, 40)] {
             let mut layout = Layout::default();
-            let mut layer =
-                LinearLayer::new("l", inputs, outputs, &Threads::default(), &mut layout);
+            let mut layer = LinearLayer::new("l", inputs, outputs, &mut layout);
             check_layer(&mut layer, &layout, rows, inputs, outputs, &|state, x| {
                 let (weight, bias) = state.split_at(inputs * outputs);
                 let weight = |i: usize, o: usize| {

@@ -12,8 +12,10 @@ use crate::NnError;
 use crate::build::Site;
 use crate::dims::Dims;
 use crate::graph::{Flow, LayerGraph, window_attributes};
+use crate::operation::Operation;
 use crate::simd::for_each_isa;
 use crate::spec::LayerKind;
+use crate::threads::{Threads, pieces_mut, rows_of_a_tile};
 
 pools! {
     /// The settings of a pool that takes the largest number of each window, channel by channel. The margin is never the
@@ -50,28 +52,50 @@ impl MaxPoolLayer {
 }
 
 impl Parameterless for MaxPoolLayer {
+    fn operation(&self) -> Operation {
+        let &Self { window, input, .. } = self;
+        Operation::MaxPool { window, input }
+    }
+
     fn bytes(&self) -> usize {
         self.winners.len()
     }
 
-    fn forward(&mut self, x: &[f32], y: &mut [f32]) {
-        let winners = &mut self.winners[..y.len()];
-        pool(self.window, self.input, x, y, winners);
+    fn forward(&mut self, threads: &Threads, x: &[f32], y: &mut [f32]) {
+        let (window, input) = (self.window, self.input);
+        let numbers = window.axes(input)[1].output * input.channels;
+        let lines = rows_of_a_tile(numbers);
+        let winners = pieces_mut(&mut self.winners, lines * numbers);
+        let tiles = (pieces_mut(y, lines * numbers), winners);
+        threads.each(tiles, |tile, (y, winners)| {
+            pool(window, input, x, tile * lines, y, winners);
+        });
     }
 
-    fn input_gradient(&mut self, _: &[f32], dy: &[f32], dx: &mut [f32]) {
-        input_gradient(self.window, self.input, dy, &self.winners[..dy.len()], dx);
+    fn input_gradient(&mut self, threads: &Threads, _: &[f32], dy: &[f32], dx: &mut [f32]) {
+        let (window, input) = (self.window, self.input);
+        let numbers = input.width * input.channels;
+        let lines = rows_of_a_tile(numbers);
+        threads.each(pieces_mut(dx, lines * numbers), |tile, dx| {
+            input_gradient(window, input, dy, &self.winners, tile * lines, dx);
+        });
     }
 }
 
 for_each_isa! {
-    fn pool(window: Window, input: Dims, x: &[f32], y: &mut [f32], winners: &mut [u8]) {
+    /// Some lines of the output, of which the first has this number, counted over all images.
+    fn pool(
+        window: Window, input: Dims, x: &[f32], first: usize, y: &mut [f32], winners: &mut [u8],
+    ) {
         let channels = input.channels;
         let [down, across] = window.axes(input);
-        let mut outputs = y.chunks_exact_mut(channels).zip(winners.chunks_exact_mut(channels));
-        for image in x.chunks_exact(input.len()) {
-            for (i, j) in (0..down.output).flat_map(|i| (0..across.output).map(move |j| (i, j))) {
-                let Some((y, winners)) = outputs.next() else { return };
+        let line = across.output * channels;
+        let lines = y.chunks_exact_mut(line).zip(winners.chunks_exact_mut(line)).enumerate();
+        for (number, (y, winners)) in lines {
+            let (image, i) = ((first + number) / down.output, (first + number) % down.output);
+            let image = &x[image * input.len()..][..input.len()];
+            let pixels = y.chunks_exact_mut(channels).zip(winners.chunks_exact_mut(channels));
+            for (j, (y, winners)) in pixels.enumerate() {
                 for_columns!(channels, |at, W| {
                     let mut best = [f32::NEG_INFINITY; W];
                     let first = (down.pixels(i).start, across.pixels(j).start);
@@ -95,14 +119,18 @@ for_each_isa! {
         }
     }
 
-    fn input_gradient(window: Window, input: Dims, dy: &[f32], winners: &[u8], dx: &mut [f32]) {
+    /// Some lines of the input's gradient, of which the first has this number, counted over all images.
+    fn input_gradient(
+        window: Window, input: Dims, dy: &[f32], winners: &[u8], first: usize, dx: &mut [f32],
+    ) {
         let channels = input.channels;
         let [down, across] = window.axes(input);
         let output = down.output * across.output * channels;
-        let images = dy.chunks_exact(output).zip(winners.chunks_exact(output));
-        for ((dy, winners), dx) in images.zip(dx.chunks_exact_mut(input.len())) {
-            for (pixel, dx) in dx.chunks_exact_mut(channels).enumerate() {
-                let (row, column) = (pixel / input.width, pixel % input.width);
+        for (number, dx) in dx.chunks_exact_mut(input.width * channels).enumerate() {
+            let (image, row) = ((first + number) / input.height, (first + number) % input.height);
+            let dy = &dy[image * output..][..output];
+            let winners = &winners[image * output..][..output];
+            for (column, dx) in dx.chunks_exact_mut(channels).enumerate() {
                 for_columns!(channels, |at, W| {
                     let mut sum = [0.0; W];
                     for i in down.windows(row) {
@@ -183,9 +211,16 @@ mod tests {
     fn both(input: Dims, window: Window, x: &[f32]) -> (Vec<f32>, Vec<f32>) {
         let mut layer = MaxPoolLayer::new(input, window, 1);
         let mut y = vec![0.0; window.output(input).unwrap().len()];
-        pool(window, input, x, &mut y, &mut layer.winners);
+        pool(window, input, x, 0, &mut y, &mut layer.winners);
         let mut dx = vec![f32::NAN; x.len()];
-        input_gradient(window, input, &vec![1.0; y.len()], &layer.winners, &mut dx);
+        input_gradient(
+            window,
+            input,
+            &vec![1.0; y.len()],
+            &layer.winners,
+            0,
+            &mut dx,
+        );
         (y, dx)
     }
 

@@ -48,25 +48,50 @@ pub use residual::Residual;
 use crate::buffer::LINE;
 use crate::init::Initial;
 use crate::layout::Layout;
+use crate::operation::Operation;
 use crate::replica::Replica;
+use crate::threads::Threads;
+use std::ops::Range;
 
-/// What a pass over the layers is for.
+/// A pass over the layers: what for, and with what.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Pass<'a> {
-    /// A training step.
-    Train(Step<'a>),
-    /// Evaluation: no dropout, running statistics instead of the batch's.
-    Evaluate,
+pub(crate) struct Pass<'a> {
+    pub(crate) threads: &'a Threads,
+    /// The training step. Without one it is an evaluation: no dropout, and running statistics instead of the batch's.
+    pub(crate) step: Option<Step<'a>>,
+    /// The rows of every lane, one after the other; none of them is empty.
+    pub(crate) lanes: &'a [Range<usize>],
 }
 
-/// A training step as seen by one lane.
+impl<'a> Pass<'a> {
+    /// An evaluation.
+    pub(crate) fn evaluation(threads: &'a Threads) -> Self {
+        Self {
+            threads,
+            step: None,
+            lanes: &[],
+        }
+    }
+
+    /// Rows of the largest lane.
+    pub(crate) fn largest_lane(&self) -> usize {
+        self.lanes.iter().map(|rows| rows.len()).max().unwrap_or(0)
+    }
+}
+
+/// The part of a vector that belongs to some rows, which have so many numbers each.
+pub(crate) fn of_rows<'a>(x: &'a [f32], rows: &Range<usize>, width: usize) -> &'a [f32] {
+    &x[rows.start * width..rows.end * width]
+}
+
+/// A training step as seen by the rows of a pass.
 #[derive(Debug, Clone, Copy)]
 pub struct Step<'a> {
     /// The run's seed.
     pub seed: u64,
     /// Number of the step since the beginning of the run.
     pub number: u64,
-    /// Which samples the lane's rows are: random draws belong to a sample, not to a place.
+    /// Which samples the rows are: random draws belong to a sample, not to a place.
     pub samples: &'a [u32],
     /// Rows of the whole batch, over all lanes: gradients are scaled by its inverse.
     pub batch: usize,
@@ -74,8 +99,11 @@ pub struct Step<'a> {
 
 /// A layer whose output is a new activation.
 pub(crate) trait Layer: Send {
-    /// Numbers of scratch memory that a pass of so many rows wants, forward or backward.
-    fn scratch(&self, _rows: usize) -> usize {
+    /// What it computes, for back ends that compute it elsewhere.
+    fn operation(&self) -> Operation;
+
+    /// Numbers of scratch memory that a pass of so many rows wants, forward or backward, in lanes of any size.
+    fn scratch(&self, _threads: &Threads, _rows: usize) -> usize {
         0
     }
 
@@ -103,12 +131,13 @@ pub(crate) trait Layer: Send {
     fn place_statistics(&mut self, _layout: &mut Layout, _initial: &mut Vec<Initial>) {}
 
     /// Hands out what it observed in the forward pass: the chunks of its running statistics.
-    fn statistics(&mut self, _step: Step<'_>, _replica: &mut dyn Replica) {}
+    fn statistics(&mut self, _pass: Pass<'_>, _replica: &mut dyn Replica) {}
 
-    /// Computes `dx` from `dy` if it is wanted, then hands out the gradient of its parameters. `dy` may
+    /// Computes `dx` from `dy` if it is wanted, then hands out the gradient of its parameters, lane by lane. `dy` may
     /// be overwritten.
     fn backward(
         &mut self,
+        pass: Pass<'_>,
         replica: &mut dyn Replica,
         x: &[f32],
         dy: &mut [f32],
@@ -119,11 +148,14 @@ pub(crate) trait Layer: Send {
 
 /// A layer without parameters: its output and its gradients are functions of its input alone.
 pub(crate) trait Parameterless: Send {
+    /// What it computes, for back ends that compute it elsewhere.
+    fn operation(&self) -> Operation;
+
     /// Computes `y` from `x`.
-    fn forward(&mut self, x: &[f32], y: &mut [f32]);
+    fn forward(&mut self, threads: &Threads, x: &[f32], y: &mut [f32]);
 
     /// Computes `dx` from `dy`.
-    fn input_gradient(&mut self, x: &[f32], dy: &[f32], dx: &mut [f32]);
+    fn input_gradient(&mut self, threads: &Threads, x: &[f32], dy: &[f32], dx: &mut [f32]);
 
     /// Bytes of what it keeps for the way back.
     fn bytes(&self) -> usize {
@@ -132,16 +164,21 @@ pub(crate) trait Parameterless: Send {
 }
 
 impl<L: Parameterless> Layer for L {
+    fn operation(&self) -> Operation {
+        Parameterless::operation(self)
+    }
+
     fn bytes(&self) -> usize {
         Parameterless::bytes(self)
     }
 
-    fn forward(&mut self, _: Pass<'_>, _: &[f32], x: &[f32], y: &mut [f32], _: &mut [f32]) {
-        Parameterless::forward(self, x, y);
+    fn forward(&mut self, pass: Pass<'_>, _: &[f32], x: &[f32], y: &mut [f32], _: &mut [f32]) {
+        Parameterless::forward(self, pass.threads, x, y);
     }
 
     fn backward(
         &mut self,
+        pass: Pass<'_>,
         _: &mut dyn Replica,
         x: &[f32],
         dy: &mut [f32],
@@ -149,19 +186,22 @@ impl<L: Parameterless> Layer for L {
         _: &mut [f32],
     ) {
         if let Some(dx) = dx {
-            self.input_gradient(x, dy, dx);
+            self.input_gradient(pass.threads, x, dy, dx);
         }
     }
 }
 
 /// A layer that changes an activation in place.
 pub(crate) trait Pointwise: Send {
+    /// What it computes, for back ends that compute it elsewhere.
+    fn operation(&self) -> Operation;
+
     /// Changes `y`.
     fn forward(&mut self, pass: Pass<'_>, y: &mut [f32]);
 
     /// Changes `dy`; `y` is the activation as the forward pass, this layer and any pointwise ones after
     /// it, left it.
-    fn backward(&mut self, y: &[f32], dy: &mut [f32]);
+    fn backward(&mut self, pass: Pass<'_>, y: &[f32], dy: &mut [f32]);
 }
 
 /// Cuts the first `len` numbers off scratch memory, so that what is left begins a cache line if it did.

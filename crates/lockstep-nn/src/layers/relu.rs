@@ -5,8 +5,10 @@ use crate::NnError;
 use crate::build::Site;
 use crate::dims::Dims;
 use crate::graph::{Flow, LayerGraph};
+use crate::operation::Operation;
 use crate::simd::for_each_isa;
 use crate::spec::LayerKind;
+use crate::threads::{NUMBERS, pieces, pieces_mut};
 
 /// The rectified linear unit. It needs no memory: where the activation is zero, so is the gradient,
 /// also after a dropout that zeroed it.
@@ -33,12 +35,17 @@ impl LayerKind for Relu {
 }
 
 impl Pointwise for Relu {
-    fn forward(&mut self, _: Pass<'_>, y: &mut [f32]) {
-        rectify(y);
+    fn operation(&self) -> Operation {
+        Operation::Relu
     }
 
-    fn backward(&mut self, y: &[f32], dy: &mut [f32]) {
-        mask(y, dy);
+    fn forward(&mut self, pass: Pass<'_>, y: &mut [f32]) {
+        (pass.threads).each(pieces_mut(y, NUMBERS), |_, y| rectify(y));
+    }
+
+    fn backward(&mut self, pass: Pass<'_>, y: &[f32], dy: &mut [f32]) {
+        let tiles = (pieces(y, NUMBERS), pieces_mut(dy, NUMBERS));
+        pass.threads.each(tiles, |_, (y, dy)| mask(y, dy));
     }
 }
 
@@ -70,7 +77,7 @@ mod tests {
     #[test]
     fn a_nan_is_not_hidden() {
         let mut y = [f32::NAN, -1.0, 2.0];
-        Relu.forward(Pass::Evaluate, &mut y);
+        Relu.forward(Pass::evaluation(&crate::Threads::default()), &mut y);
         assert!(y[0].is_nan());
         assert_eq!(y[1..], [0.0, 2.0]);
     }

@@ -3,7 +3,7 @@
 //! The body's tensors lie before the shortcut's, so on the way back the shortcut comes first.
 
 use super::linear::Linear;
-use super::{Layer, Pass, Step, carve, carved};
+use super::{Layer, Pass, carve, carved};
 use crate::build::Site;
 use crate::chain::Chain;
 use crate::dims::Dims;
@@ -12,8 +12,10 @@ use crate::factors::add;
 use crate::graph::{Flow, LayerGraph};
 use crate::init::Initial;
 use crate::layout::Layout;
+use crate::operation::Operation;
 use crate::replica::Replica;
 use crate::spec::{LayerKind, LayerSpec, NamedLayer};
+use crate::threads::{NUMBERS, Threads, pieces, pieces_mut};
 
 /// The settings of two paths from the same input, added: `body(x) + shortcut(x)`.
 #[derive(Debug, Clone, PartialEq)]
@@ -90,17 +92,25 @@ pub(crate) struct ResidualLayer {
 }
 
 impl Layer for ResidualLayer {
-    fn scratch(&self, rows: usize) -> usize {
+    fn scratch(&self, threads: &Threads, rows: usize) -> usize {
+        let body = self.body.scratch(threads, rows);
         let Some(shortcut) = &self.shortcut else {
-            return self.body.scratch(rows);
+            return body;
         };
         // The shortcut's output on the way there, its input's gradient on the way back.
         let own = rows * self.body.output().len().max(self.body.input().len());
-        carved(own) + self.body.scratch(rows).max(shortcut.scratch(rows))
+        carved(own) + body.max(shortcut.scratch(threads, rows))
     }
 
     fn bytes(&self) -> usize {
         self.body.bytes() + self.shortcut.as_ref().map_or(0, Chain::bytes)
+    }
+
+    fn operation(&self) -> Operation {
+        Operation::Residual {
+            body: self.body.operations(),
+            shortcut: self.shortcut.as_ref().map(Chain::operations),
+        }
     }
 
     fn forward(
@@ -113,11 +123,11 @@ impl Layer for ResidualLayer {
     ) {
         self.body.forward(0, pass, state, x, y, scratch);
         match &mut self.shortcut {
-            None => add(y, x),
+            None => add_on(pass.threads, y, x),
             Some(shortcut) => {
                 let (beside, scratch) = carve(scratch, y.len());
                 shortcut.forward(0, pass, state, x, beside, scratch);
-                add(y, beside);
+                add_on(pass.threads, y, beside);
             }
         }
     }
@@ -129,15 +139,16 @@ impl Layer for ResidualLayer {
         }
     }
 
-    fn statistics(&mut self, step: Step<'_>, replica: &mut dyn Replica) {
+    fn statistics(&mut self, pass: Pass<'_>, replica: &mut dyn Replica) {
         if let Some(shortcut) = &mut self.shortcut {
-            shortcut.statistics(step, replica);
+            shortcut.statistics(pass, replica);
         }
-        self.body.statistics(step, replica);
+        self.body.statistics(pass, replica);
     }
 
     fn backward(
         &mut self,
+        pass: Pass<'_>,
         replica: &mut dyn Replica,
         x: &[f32],
         dy: &mut [f32],
@@ -145,23 +156,29 @@ impl Layer for ResidualLayer {
         scratch: &mut [f32],
     ) {
         match (&mut self.shortcut, dx) {
-            (None, None) => self.body.backward(replica, x, dy, None, scratch),
+            (None, None) => self.body.backward(pass, replica, x, dy, None, scratch),
             (None, Some(dx)) => {
-                self.body.backward(replica, x, dy, Some(dx), scratch);
-                add(dx, dy);
+                self.body.backward(pass, replica, x, dy, Some(dx), scratch);
+                add_on(pass.threads, dx, dy);
             }
             (Some(shortcut), None) => {
-                shortcut.backward(replica, x, dy, None, scratch);
-                self.body.backward(replica, x, dy, None, scratch);
+                shortcut.backward(pass, replica, x, dy, None, scratch);
+                self.body.backward(pass, replica, x, dy, None, scratch);
             }
             (Some(shortcut), Some(dx)) => {
                 let (beside, scratch) = carve(scratch, dx.len());
-                shortcut.backward(replica, x, dy, Some(beside), scratch);
-                self.body.backward(replica, x, dy, Some(dx), scratch);
-                add(dx, beside);
+                shortcut.backward(pass, replica, x, dy, Some(beside), scratch);
+                self.body.backward(pass, replica, x, dy, Some(dx), scratch);
+                add_on(pass.threads, dx, beside);
             }
         }
     }
+}
+
+/// Adds `from` to `into`, on these threads.
+fn add_on(threads: &Threads, into: &mut [f32], from: &[f32]) {
+    let tiles = (pieces_mut(into, NUMBERS), pieces(from, NUMBERS));
+    threads.each(tiles, |_, (into, from)| add(into, from));
 }
 
 #[cfg(test)]
@@ -170,7 +187,6 @@ mod tests {
     use super::*;
     use crate::build::ModelBuilder;
     use crate::layers;
-    use crate::threads::Threads;
 
     /// A dense layer in `f64` on one row, and what of the state it leaves.
     fn dense<'a>(state: &'a [f64], x: &[f64], out: usize) -> (Vec<f64>, &'a [f64]) {
@@ -185,7 +201,7 @@ mod tests {
 
     fn check(body: Vec<LayerSpec>, shortcut: Vec<LayerSpec>, row: &Definition<'_>) {
         const ROWS: usize = 4;
-        let mut builder = ModelBuilder::new(ROWS, &Threads::default());
+        let mut builder = ModelBuilder::new(ROWS, 1);
         let input = Dims::vector(3);
         let body = builder.chain(&NamedLayer::stack(body), input).unwrap();
         let shortcut = match shortcut.is_empty() {

@@ -7,13 +7,13 @@ use std::ops::Range;
 
 /// Windows of one size at regular places, over an image with a margin. `[vertical, horizontal]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Window {
+pub struct Window {
     /// Pixels that a window covers.
-    pub(crate) kernel: [usize; 2],
+    pub kernel: [usize; 2],
     /// Pixels from one window to the next.
-    pub(crate) stride: [usize; 2],
+    pub stride: [usize; 2],
     /// Pixels of margin on each side.
-    pub(crate) padding: [usize; 2],
+    pub padding: [usize; 2],
 }
 
 impl Window {
@@ -118,6 +118,13 @@ impl Axis {
         first..(at / self.stride + 1).min(self.output)
     }
 
+    /// The pixel at a place of a window, unless it is in the margin.
+    #[inline(always)]
+    pub(crate) fn pixel(self, window: usize, place: usize) -> Option<usize> {
+        let pixel = (window * self.stride + place).checked_sub(self.padding)?;
+        (pixel < self.input).then_some(pixel)
+    }
+
     /// Where in a window a pixel lies that it covers.
     #[inline(always)]
     pub(crate) fn place(self, window: usize, pixel: usize) -> usize {
@@ -161,6 +168,7 @@ mod tests {
                     assert_eq!(covered, (0..kernel as isize).contains(&place));
                     if covered {
                         assert_eq!(axis.place(at, pixel), place as usize);
+                        assert_eq!(axis.pixel(at, place as usize), Some(pixel));
                     }
                 }
             }

@@ -15,6 +15,7 @@ pub use shaped::ShapedClasses;
 
 use crate::math::Softmax;
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 
 /// What the model is to say of each row.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -128,13 +129,22 @@ impl Targets<'_> {
     /// # Panics
     /// When there is no such row.
     pub fn of_row(&self, row: usize, outputs: usize) -> Self {
+        self.of_rows(row..row + 1, outputs)
+    }
+
+    /// The targets of some rows, for a model with so many outputs.
+    ///
+    /// # Panics
+    /// When there are no such rows.
+    pub fn of_rows(&self, rows: Range<usize>, outputs: usize) -> Self {
+        let numbers = rows.start * outputs..rows.end * outputs;
         match self {
-            Self::Classes(classes) => Self::Classes(&classes[row..=row]),
-            Self::Shaped(shaped) => Self::Shaped(shaped.rows(row..row + 1)),
-            Self::Numbers(numbers) => Self::Numbers(&numbers[row * outputs..][..outputs]),
+            Self::Classes(classes) => Self::Classes(&classes[rows]),
+            Self::Shaped(shaped) => Self::Shaped(shaped.rows(rows)),
+            Self::Numbers(all) => Self::Numbers(&all[numbers]),
             Self::Weighted(weighted) => Self::Weighted(WeightedNumbers {
-                numbers: &weighted.numbers[row * outputs..][..outputs],
-                weights: &weighted.weights[row..=row],
+                numbers: &weighted.numbers[numbers],
+                weights: &weighted.weights[rows],
                 ..*weighted
             }),
         }

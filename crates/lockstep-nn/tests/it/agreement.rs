@@ -1,5 +1,6 @@
 //! What it means for vectors to agree, and encoders from files and from formulas.
 
+use lockstep_nn::Threads;
 use lockstep_nn::encoder::{ClipConfig, Encoder, EncoderError};
 use lockstep_tensors::TensorFile;
 use std::path::Path;
@@ -53,12 +54,13 @@ pub(crate) fn source(
     }
 }
 
-/// The encoder of a folder with `config.json` and weights.
-pub(crate) fn clip(folder: &Path, rows: usize) -> Encoder {
+/// The encoder of a folder with `config.json` and weights, on so many threads.
+pub(crate) fn clip(folder: &Path, rows: usize, threads: usize) -> Encoder {
+    let threads = Threads::with_threads(threads).expect("threads");
     let config = std::fs::read_to_string(folder.join("config.json")).expect("config.json is there");
     let config = ClipConfig::from_json(&config).expect("it is CLIP's");
     let file = TensorFile::open(folder).expect("the folder has weights");
-    Encoder::clip(&config, &mut source(&file), rows).expect("the weights fit")
+    Encoder::clip(&threads, &config, &mut source(&file), rows).expect("the weights fit")
 }
 
 /// Pixels, embeddings and the agreement of ours with them, for a folder that `clip_reference.py` wrote.
@@ -69,7 +71,7 @@ pub(crate) fn clip_agreement(folder: &Path) -> Agreement {
         expected.read("pixels").expect("f32"),
         expected.read("embeddings").expect("f32"),
     );
-    let mut encoder = clip(folder, rows);
+    let mut encoder = clip(folder, rows, 2);
     let mut ours = vec![0.0; theirs.len()];
     encoder.encode(rows, &pixels, &mut ours);
     Agreement::of(&ours, &theirs, encoder.width())

@@ -4,7 +4,7 @@ use lockstep_nn::encoder::{ClipConfig, Encoder};
 use lockstep_nn::layers::{Dropout, Linear};
 use lockstep_nn::{
     Batch, Collect, Dims, LayerSpec, Loss, LossTargets, Model, NamedLayer, Optimizer, Step,
-    Targets, optimizer, zoo,
+    Targets, Threads, optimizer, zoo,
 };
 use lockstep_testkit::allocations;
 
@@ -124,8 +124,8 @@ fn encoding_pictures_allocates_nothing() {
     };
     let mut tensors = |_: &str, shape: &[usize]| Ok(vec![0.01; shape.iter().product()]);
     let encoders = [
-        Encoder::clip(&config, &mut tensors, 2).unwrap(),
-        Encoder::efficientnet_lite(0, &mut tensors, 2).unwrap(),
+        Encoder::clip(&Threads::default(), &config, &mut tensors, 2).unwrap(),
+        Encoder::efficientnet_lite(&Threads::default(), 0, &mut tensors, 2).unwrap(),
     ];
     for mut encoder in encoders {
         let images = vec![0.5; 3 * encoder.input().len()];

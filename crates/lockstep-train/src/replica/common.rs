@@ -10,9 +10,9 @@
 use super::{GangReplica, StepPlan};
 use crate::TrainError;
 use lockstep_gang::{CollectiveExt, GangError};
-use lockstep_nn::{DeviceState, StatePart};
+use lockstep_nn::StatePart;
 
-impl<S: DeviceState> GangReplica<S> {
+impl GangReplica {
     /// Brings what lives in shared memory there. Called by all ranks before the first step.
     pub(crate) fn enter_homes(&mut self) -> Result<(), TrainError> {
         // Once all are here nobody works on for a generation that was given up.
@@ -44,7 +44,7 @@ impl<S: DeviceState> GangReplica<S> {
             let values = home.values.map(|values| (StatePart::Values, values));
             for (part, numbers) in planes.chain(values) {
                 if !numbers.is_empty() {
-                    (self.state).write(part, range.clone(), &mut |own| each(numbers, own));
+                    each(numbers, &mut self.state.part_mut(part)[range.clone()]);
                 }
             }
         }

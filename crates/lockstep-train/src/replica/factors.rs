@@ -109,19 +109,14 @@ impl DenseExchange {
         lockstep_base::failpoint::reach("update.reduce");
         for work in &step.program.forming {
             let of_lane = self.of_lane(work.lane, collective, step);
-            let mut sums = &work.sums[..];
-            // A lane that is added to its left neighbour at once needs no buffer of its own.
-            if let [(into, from), rest @ ..] = sums
-                && *from == work.buffer
-            {
-                sums = rest;
-                let into = &mut formed[*into][..len];
+            if let Some(into) = work.joins() {
+                let into = &mut formed[into][..len];
                 (self.layer).add_gradient(compute, chunk, of_lane, into, spare);
             } else {
                 let into = &mut formed[work.buffer][..len];
                 self.layer.gradient(compute, chunk, of_lane, into);
             }
-            for &(into, from) in sums {
+            for &(into, from) in work.other_sums() {
                 let [into, from] = formed.get_disjoint_mut([into, from]).expect("two buffers");
                 add(&mut into[..len], &from[..len]);
             }

@@ -14,21 +14,20 @@
 mod columns;
 mod common;
 mod factors;
-mod lane;
-#[cfg(test)]
-mod tests;
+mod pass;
 mod update;
 
 use crate::TrainError;
 use crate::exchange::ExchangePlan;
 use crate::lanes::LaneProgram;
 use factors::{DenseExchange, other_lanes};
-use lane::LaneReplica;
 use lockstep_base::progress::{Phase, enter};
 use lockstep_gang::{CollectiveExt, GangError, SharingCollective, TreeSum};
+use lockstep_nn::threads::VectorSet;
 use lockstep_nn::{
-    Batch, Buffer, DeviceState, Layout, LossSum, Network, StatePart, Step, Threads, Update,
+    Batch, Buffer, Layout, LossSum, Model, StatePart, StateVector, Step, Threads, Update,
 };
+use pass::PassReplica;
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -36,12 +35,12 @@ use std::ops::Range;
 const BLOCK: usize = 2048;
 
 /// A worker's replica of the state, with its share of the optimizer's.
-pub(crate) struct GangReplica<S> {
+pub(crate) struct GangReplica {
     pub(crate) collective: Box<dyn SharingCollective>,
     /// Parameters and running statistics, the same on all ranks between steps but for chunks that their
     /// owners keep to themselves until [`GangReplica::gather_state`]. Of the optimizer's vectors only own
     /// chunks are kept up.
-    pub(crate) state: S,
+    pub(crate) state: StateVector,
     compute: Threads,
     parameters: usize,
     /// The part of the learning rate that each chunk learns with; 0 never changes, and nothing of it is exchanged.
@@ -51,10 +50,15 @@ pub(crate) struct GangReplica<S> {
     clip_norm: Option<f64>,
     /// Adds up all ranks' partial sums.
     tree: TreeSum,
-    /// This rank's partial sums of own chunks, one vector each.
-    own: Vec<Buffer>,
-    /// Lanes' gradients that wait to be added.
-    aside: Vec<Buffer>,
+    /// This rank's partial sums of own chunks, a vector each, and behind them lanes' gradients that wait to be added.
+    lane_sums: VectorSet,
+    /// How many of these are partial sums.
+    partials: usize,
+    /// The layout's chunks.
+    chunks: Vec<Range<usize>>,
+    /// Room for the gradient of the longest chunk: for each thread, if each updates what it has formed.
+    room: Buffer,
+    longest: usize,
     /// The layout's dense layers, those whose factors are exchanged; and by each chunk which of these it
     /// belongs to.
     dense: Vec<Option<DenseExchange>>,
@@ -74,8 +78,8 @@ pub(crate) struct GangReplica<S> {
     all_squares: Vec<f64>,
     /// The norm of the last gradient, where it is clipped.
     norm: Option<f64>,
-    /// With one lane and no clipping there is nothing to add: a gradient is used as it is handed out.
-    immediate: bool,
+    /// Without peers and clipping a chunk is updated where its gradient is formed.
+    is_alone: bool,
     /// The first error of the step; a pass cannot return it.
     failed: Option<GangError>,
 }
@@ -96,8 +100,8 @@ impl<'a> StepPlan<'a> {
     }
 }
 
-/// What a replica is made with.
-pub(crate) struct ReplicaSetup<'a> {
+/// What a replica's exchange is made with.
+pub(crate) struct ExchangeSetup<'a> {
     pub(crate) layout: &'a Layout,
     pub(crate) exchange: &'a ExchangePlan,
     pub(crate) compute: Threads,
@@ -108,14 +112,14 @@ pub(crate) struct ReplicaSetup<'a> {
     pub(crate) aside: usize,
 }
 
-impl<S: DeviceState> GangReplica<S> {
+impl GangReplica {
     /// Joins what `collective` reaches; all ranks have the same `state`.
     pub(crate) fn new(
         collective: Box<dyn SharingCollective>,
-        state: S,
-        setup: ReplicaSetup<'_>,
+        state: StateVector,
+        setup: ExchangeSetup<'_>,
     ) -> Result<Self, TrainError> {
-        let ReplicaSetup {
+        let ExchangeSetup {
             layout,
             exchange,
             compute,
@@ -125,8 +129,17 @@ impl<S: DeviceState> GangReplica<S> {
         } = setup;
         let plan = collective.plan();
         let (rank, chunks, len) = (collective.rank(), plan.chunks(), layout.len());
-        let immediate = plan.lanes() == 1 && clip_norm.is_none();
-        let (own, block) = if immediate { (0, 0) } else { (len, BLOCK) };
+        let is_alone = plan.workers() == 1 && clip_norm.is_none();
+        let (partials, longest) = (plan.partials_of(rank).len(), plan.longest_chunk());
+        // A single lane is never added to another one.
+        let vectors = match is_alone && plan.lanes() == 1 {
+            true => 0,
+            false => partials + aside,
+        };
+        let (rooms, block) = match is_alone {
+            true => (compute.rooms(longest, chunks), 0),
+            false => (longest, BLOCK),
+        };
         let clip_chunks = if clip_norm.is_some() { chunks } else { 0 };
         let dense = DenseExchange::of_all(&layout.factored, &exchange.strategies, plan);
         let mut dense_of = vec![None; chunks];
@@ -138,13 +151,16 @@ impl<S: DeviceState> GangReplica<S> {
         // A sum and what waits on each level of the tree, and one to spare.
         let levels = plan.lanes().next_power_of_two().ilog2() as usize + 2;
         let formed = match dense_of.iter().any(Option::is_some) {
-            true => vec![Buffer::zeros(plan.longest_chunk()); levels],
+            true => vec![Buffer::zeros(longest); levels],
             false => Vec::new(),
         };
         let mut replica = Self {
             tree: TreeSum::new(plan),
-            own: vec![Buffer::zeros(own); plan.partials_of(rank).len()],
-            aside: vec![Buffer::zeros(len); aside],
+            lane_sums: VectorSet::zeros(vectors, len),
+            partials,
+            chunks: layout.chunks.clone(),
+            room: Buffer::zeros(rooms),
+            longest,
             formed,
             block: Buffer::zeros(block),
             pending: VecDeque::with_capacity(chunks),
@@ -160,7 +176,7 @@ impl<S: DeviceState> GangReplica<S> {
             dense_of,
             compute,
             clip_norm,
-            immediate,
+            is_alone,
             failed: None,
             state,
             collective,
@@ -180,29 +196,32 @@ impl<S: DeviceState> GangReplica<S> {
         let (own, lanes) = (plan.lanes_of(self.collective.rank()), plan.lanes());
         for dense in self.dense.iter_mut().flatten() {
             dense.begin(other_lanes(own.clone(), lanes));
-            let (collective, state) = (&mut *self.collective, &mut self.state);
+            let (collective, state) = (&mut *self.collective, &self.state);
             dense.make_columns(&self.compute, step, collective, state)?;
         }
         Ok(())
     }
 
-    /// Computes the `work`-th lane of the step's program, and exchanges meanwhile.
-    pub(crate) fn gradient<N: Network<Values = S::Values>>(
+    /// Computes some lanes of the step's program in one pass, and exchanges meanwhile. `rows` are theirs in the batch that
+    /// is given, and `sums` room for their losses.
+    pub(crate) fn gradient(
         &mut self,
-        network: &mut N,
+        model: &mut Model,
         plan: &StepPlan<'_>,
-        work: usize,
-        batch: Batch<'_>,
-        step: Step<'_>,
-    ) -> Result<LossSum, TrainError> {
-        let mut lane = LaneReplica {
+        lanes: Range<usize>,
+        (batch, step): (Batch<'_>, Step<'_>),
+        (rows, sums): (&[Range<usize>], &mut [LossSum]),
+    ) -> Result<(), TrainError> {
+        let work = &plan.program.work;
+        let mut pass = PassReplica {
             replica: self,
             step: plan,
-            work,
+            is_last: lanes.end == work.len(),
+            lanes: &work[lanes],
         };
-        let sum = network.gradient(&mut lane, batch, step);
+        model.gradients(&mut pass, batch, step, (rows, sums));
         match self.failed.take() {
-            None => Ok(sum),
+            None => Ok(()),
             Some(error) => Err(error.into()),
         }
     }
@@ -214,7 +233,7 @@ impl<S: DeviceState> GangReplica<S> {
         for lane in own {
             if !step.program.work.iter().any(|work| work.lane == lane) {
                 for dense in self.dense.iter_mut().rev().flatten() {
-                    let (collective, state) = (&mut *self.collective, &mut self.state);
+                    let (collective, state) = (&mut *self.collective, &self.state);
                     dense.take_columns(&self.compute, step, lane, &mut [], collective, state)?;
                     dense.share(lane, (&[], &[]), collective)?;
                 }
@@ -282,12 +301,8 @@ impl<S: DeviceState> GangReplica<S> {
 
     /// Completes one vector on every rank.
     fn exchange_owned(&mut self, part: StatePart) -> Result<(), TrainError> {
-        let mut outcome = Ok(());
-        let whole = 0..self.collective.plan().len();
-        self.state.write(part, whole, &mut |vector| {
-            outcome = self.collective.exchange_owned(vector);
-        });
-        Ok(outcome?)
+        let vector = self.state.part_mut(part);
+        Ok(self.collective.exchange_owned(vector)?)
     }
 
     /// Called when all lanes of this rank have contributed to a chunk.
@@ -369,17 +384,14 @@ impl<S: DeviceState> GangReplica<S> {
             return Ok(());
         }
         let range = self.collective.plan().chunk(chunk);
-        self.collective.publish(chunk, self.state.read(range))
+        self.collective.publish(chunk, &self.state.values()[range])
     }
 
     /// Takes the new values of another rank's chunk, waiting for them if need be.
     fn fetch(&mut self, chunk: usize) -> Result<(), GangError> {
-        let mut outcome = Ok(());
         let range = self.collective.plan().chunk(chunk);
-        self.state.write(StatePart::Values, range, &mut |values| {
-            outcome = self.collective.fetch(chunk, values);
-        });
-        outcome
+        let values = &mut self.state.part_mut(StatePart::Values)[range];
+        self.collective.fetch(chunk, values)
     }
 
     /// Whether the owner of a chunk keeps its new values to itself.

@@ -3,11 +3,11 @@
 use super::{BLOCK, GangReplica, StepPlan};
 use lockstep_base::progress::{Phase, enter};
 use lockstep_gang::{GangError, Partial};
+use lockstep_nn::StatePart;
 use lockstep_nn::optimizer::square_sum;
-use lockstep_nn::{DeviceState, StatePart};
 use std::ops::Range;
 
-impl<S: DeviceState> GangReplica<S> {
+impl GangReplica {
     /// Adds all lanes' parts of a chunk that this rank holds, and updates it.
     pub(super) fn reduce_and_update(&mut self, step: &StepPlan<'_>, chunk: usize) {
         lockstep_base::failpoint::reach("update.before");
@@ -54,7 +54,7 @@ impl<S: DeviceState> GangReplica<S> {
         };
         match home.values {
             Some(values) => apply(values),
-            None => self.state.write(StatePart::Values, range, &mut apply),
+            None => apply(&mut self.state.part_mut(StatePart::Values)[range]),
         }
     }
 
@@ -65,10 +65,10 @@ impl<S: DeviceState> GangReplica<S> {
         let (plan, rank) = (self.collective.plan(), self.collective.rank());
         let start = plan.chunk(chunk).start;
         let within = block.start - start..block.end - start;
-        let (own, collective) = (&self.own, &*self.collective);
+        let (sums, collective) = (&self.lane_sums, &*self.collective);
         let part = |partial: &Partial| {
             step.program.present[partial.rank][partial.index].then(|| match partial.rank == rank {
-                true => &own[partial.index][block.clone()],
+                true => sums.part(partial.index, block.clone()),
                 false => &collective.inbox(chunk, partial.rank, partial.index)[within.clone()],
             })
         };

@@ -2,7 +2,7 @@
 
 use super::steps::StepLoop;
 use crate::TrainError;
-use crate::average::WeightAverage;
+use crate::device::Objective;
 use crate::evaluate::{Evaluator, is_of_whole_set};
 use crate::sets::{Sets, all_indices};
 use crate::snapshot::Best;
@@ -10,7 +10,6 @@ use lockstep_data::Dataset;
 use lockstep_events::Metrics;
 use lockstep_measure::{BestBy, Evaluation};
 use lockstep_model::{Assessor, Decision, Outputs, Predictions};
-use lockstep_nn::{DeviceState, Network};
 use lockstep_resolve::{Threshold, TrainingSettings};
 
 /// Measures the weights, and keeps the best.
@@ -51,15 +50,15 @@ pub(super) struct Kept {
 }
 
 impl<'a> EpochEvaluation<'a> {
-    /// Measures `rows` rows of `network` at a time.
+    /// Measures `rows` rows at a time of a network that is trained for this.
     pub(super) fn new(
         settings: &TrainingSettings,
         sets: &'a Sets,
-        network: &impl Network,
+        objective: Objective,
         rows: usize,
         best: Option<Best>,
     ) -> Self {
-        let outputs = Outputs::of(&sets.train, &sets.scale, network.outputs());
+        let outputs = Outputs::of(&sets.train, &sets.scale, objective.outputs);
         let outputs = outputs.deciding(sets.decision);
         Self {
             sets,
@@ -67,7 +66,7 @@ impl<'a> EpochEvaluation<'a> {
             threshold: settings.learner.decision.threshold,
             test_indices: sets.test.as_ref().map(all_indices).unwrap_or_default(),
             evaluator: Evaluator::new(sets.input_len(), rows, outputs.clone()),
-            predictions: Predictions::new(outputs.kind, network.outputs()),
+            predictions: Predictions::new(outputs.kind, objective.outputs),
             outputs,
             best,
             test: None,
@@ -76,9 +75,9 @@ impl<'a> EpochEvaluation<'a> {
 
     /// Measures the weights after an epoch, and keeps them if they are the best. All ranks come here
     /// together.
-    pub(super) fn epoch<N: Network>(
+    pub(super) fn epoch(
         &mut self,
-        steps: &mut StepLoop<'_, N>,
+        steps: &mut StepLoop<'_>,
         epoch: u32,
         is_last: bool,
     ) -> Result<Measured, TrainError> {
@@ -96,10 +95,7 @@ impl<'a> EpochEvaluation<'a> {
     }
 
     /// Measures the weights that are kept. All ranks come here together.
-    pub(super) fn of_kept<N: Network>(
-        &mut self,
-        steps: &mut StepLoop<'_, N>,
-    ) -> Result<Kept, TrainError> {
+    pub(super) fn of_kept(&mut self, steps: &mut StepLoop<'_>) -> Result<Kept, TrainError> {
         let best = self.best.take();
         let (metrics, epoch) = match &best {
             Some(best) => {
@@ -140,9 +136,9 @@ impl<'a> EpochEvaluation<'a> {
     }
 
     /// Chooses the threshold of the kept weights on validation data, if the job wants that.
-    fn choose_threshold<N: Network>(
+    fn choose_threshold(
         &mut self,
-        steps: &mut StepLoop<'_, N>,
+        steps: &mut StepLoop<'_>,
         state: Option<&[f32]>,
     ) -> Result<(), TrainError> {
         let sets = self.sets;
@@ -162,16 +158,13 @@ impl<'a> EpochEvaluation<'a> {
         Ok(())
     }
 
-    fn validate<N: Network>(
-        &mut self,
-        steps: &mut StepLoop<'_, N>,
-    ) -> Result<Option<Metrics>, TrainError> {
+    fn validate(&mut self, steps: &mut StepLoop<'_>) -> Result<Option<Metrics>, TrainError> {
         let sets = self.sets;
         if sets.val_indices.is_empty() {
             return Ok(None);
         }
         let samples = (sets.val_set(), &sets.val_indices[..]);
-        let of_whole_set = is_of_whole_set(&self.best_by, steps.network.loss());
+        let of_whole_set = is_of_whole_set(&self.best_by, steps.objective.loss);
         let wants_all = of_whole_set || self.wants_all_predictions();
         let evaluator = &mut self.evaluator;
         if !wants_all {
@@ -217,9 +210,9 @@ impl<'a> EpochEvaluation<'a> {
 
     /// The metrics on the test set of the given weights, or of the present ones. Of the ones that are
     /// `kept`, what they say of every sample is kept too.
-    fn measure_test<N: Network>(
+    fn measure_test(
         &mut self,
-        steps: &mut StepLoop<'_, N>,
+        steps: &mut StepLoop<'_>,
         state: Option<&[f32]>,
         kept: bool,
     ) -> Result<Option<Metrics>, TrainError> {
@@ -273,26 +266,18 @@ pub(super) fn note_decided(metrics: &mut Metrics, evaluation: &Evaluation) {
 
 /// The metrics of the given weights, or of the present ones, on some samples. Metrics that are not numbers
 /// mean that the weights are lost.
-fn measure<N: Network>(
+fn measure(
     evaluator: &mut Evaluator,
     sets: &Sets,
-    steps: &mut StepLoop<'_, N>,
+    steps: &mut StepLoop<'_>,
     state: Option<&[f32]>,
     samples: (&Dataset, &[u32]),
     predictions: Option<&mut Predictions>,
 ) -> Result<Metrics, TrainError> {
-    let average = steps.average.as_ref().and_then(WeightAverage::values);
-    let loaded = state.or(average);
-    let loaded = loaded.map(|state| steps.network.load_state(state, 0));
-    let replica = &mut steps.replica;
-    let metrics = evaluator.run(
-        steps.network,
-        loaded.as_ref().unwrap_or(&replica.state).values(),
-        samples,
-        &sets.normaliser,
-        &mut *replica.collective,
-        predictions,
-    )?;
+    let (mut network, collective) = steps.replica.evaluation(state);
+    let normaliser = &sets.normaliser;
+    let metrics = evaluator.run(&mut *network, samples, normaliser, collective, predictions)?;
+    drop(network);
     let loss = metrics.get("loss").unwrap_or(f64::NAN);
     match loss.is_finite() {
         true => Ok(metrics),

@@ -1,6 +1,7 @@
 //! What all lanes have summed up, brought to every rank; and the loss by step that is told of it.
 
 use crate::TrainError;
+use crate::device::DeviceReplica;
 use lockstep_gang::SharingCollective;
 use lockstep_nn::LossSum;
 
@@ -69,7 +70,7 @@ pub(super) struct LossByStep {
     every: u64,
     /// The steps that were done when this process began.
     first: u64,
-    /// What each lane has summed up since the last mean.
+    /// Room for what each lane has summed up since the last mean.
     sums: Vec<LossSum>,
     /// The newest mean.
     pub(super) mean: f64,
@@ -85,26 +86,21 @@ impl LossByStep {
         }
     }
 
-    /// Adds what a lane of this rank came to in a step.
-    pub(super) fn add(&mut self, lane: usize, sum: LossSum) {
-        self.sums[lane] += sum;
-    }
-
     /// Ends the step of this number, counted from 1. All ranks come here together.
     pub(super) fn end_step(
         &mut self,
         step: u64,
         ends_epoch: bool,
         exchange: &mut LaneExchange,
-        collective: &mut dyn SharingCollective,
+        replica: &mut dyn DeviceReplica,
     ) -> Result<(), TrainError> {
         if !ends_epoch && !self.is_due(step) {
             return Ok(());
         }
-        exchange.share(&mut self.sums, collective)?;
+        replica.take_recent_losses(&mut self.sums)?;
+        exchange.share(&mut self.sums, replica.collective())?;
         let total = total(&self.sums);
         self.mean = total.loss / total.rows.max(1) as f64;
-        self.sums.fill(LossSum::default());
         Ok(())
     }
 

@@ -9,14 +9,17 @@
 
 mod evaluation;
 mod lane_sums;
+mod profile;
 mod publish;
 mod start_state;
 mod steps;
 mod trace;
 
 use crate::checkpoint::{Checkpointer, Vote};
+use crate::device::Device;
 use crate::evaluate::mean;
-use crate::prepare::working_model;
+use crate::host::HostDevice;
+use crate::prepare::{threads_here, working_model};
 use crate::sets::Sets;
 use crate::snapshot::{Snapshot, StateView};
 use crate::{LearnerPart, TrainError, weights};
@@ -28,18 +31,16 @@ use lockstep_events::event::EpochResult;
 use lockstep_gang::{CollectiveExt, Plan, SharingCollective};
 use lockstep_learner::{GenerationEnd, Reporter, Wish};
 use lockstep_measure::BestBy;
-use lockstep_nn::{Model, Network, Threads};
 use lockstep_resolve::Interval;
 use publish::Publisher;
 use start_state::start_state;
 use std::time::Instant;
 use steps::StepLoop;
 
-/// What a worker has of a job in any generation of its gang: the data and the model.
+/// What a worker has of a job in any generation of its gang: the data, and what the network is computed on.
 pub(crate) struct Opened {
     sets: Sets,
-    model: Model,
-    compute: Threads,
+    device: Box<dyn Device>,
     evaluation_rows: usize,
 }
 
@@ -48,8 +49,6 @@ impl Opened {
     /// be cleared at any time. Then it is looked for again.
     pub(crate) fn open(part: &LearnerPart, cache: &CacheDir) -> Result<Self, TrainError> {
         let settings = &part.settings;
-        let compute = Threads::with_threads(settings.threads)
-            .map_err(|error| TrainError::misfit("train.threads", error.to_string()))?;
         let sets = match Sets::reopen(settings, &part.found) {
             Err(TrainError::Data(DataError::DecodedGone { .. })) => {
                 let sets = Sets::open(settings, &part.sources, cache, &mut |_| {})?;
@@ -58,18 +57,18 @@ impl Opened {
             }
             sets => sets?,
         };
-        let (model, evaluation_rows) = working_model(settings, &sets.facts(), &compute)?;
+        let threads = threads_here(settings, &sets.facts())?;
+        let (model, evaluation_rows) = working_model(settings, &sets.facts(), &threads)?;
         Ok(Self {
             sets,
-            model,
-            compute,
+            device: Box::new(HostDevice::new(model)),
             evaluation_rows,
         })
     }
 }
 
 /// One rank's training of one job, in one generation of its gang.
-pub(crate) struct Trainer<'a, N: Network> {
+pub(crate) struct Trainer<'a> {
     rank: usize,
     epochs: u32,
     /// What epochs are compared by, on validation data.
@@ -82,12 +81,12 @@ pub(crate) struct Trainer<'a, N: Network> {
     leaves_checkpoint: bool,
     /// A state to pause with could not be written: this generation is not asked again.
     stays: bool,
-    steps: StepLoop<'a, N>,
+    steps: StepLoop<'a>,
     evaluation: EpochEvaluation<'a>,
     publisher: Publisher<'a>,
 }
 
-impl<'a> Trainer<'a, Model> {
+impl<'a> Trainer<'a> {
     /// Joins the gang through `join`, and begins with the state that the assignment names.
     pub(crate) fn new(
         assignment: &Assignment,
@@ -98,13 +97,12 @@ impl<'a> Trainer<'a, Model> {
         let settings = &part.settings;
         let Opened {
             sets,
-            model,
-            compute,
+            device,
             evaluation_rows,
         } = opened;
-        let mut beginning = start_state(assignment, part, sets, model)?;
-        let network = (model, &*compute);
-        let steps = StepLoop::new((assignment, settings), sets, network, &mut beginning, join)?;
+        let beginning = start_state(assignment, part, sets, device.model())?;
+        let told = (assignment, settings);
+        let steps = StepLoop::new(told, sets, &mut **device, &beginning, join)?;
         let Snapshot {
             best,
             history,
@@ -119,14 +117,20 @@ impl<'a> Trainer<'a, Model> {
             min_change: settings.learner.min_change,
             stays: false,
             leaves_checkpoint: settings.checkpoint.every != Interval::Never,
-            evaluation: EpochEvaluation::new(settings, sets, steps.network, *evaluation_rows, best),
+            evaluation: EpochEvaluation::new(
+                settings,
+                sets,
+                steps.objective,
+                *evaluation_rows,
+                best,
+            ),
             publisher: Publisher::new((assignment, part), sets, history, pretrained)?,
             steps,
         })
     }
 }
 
-impl<N: Network> Trainer<'_, N> {
+impl Trainer<'_> {
     /// Optimizer steps that were done.
     pub(crate) fn steps(&self) -> u64 {
         self.steps.position.step
@@ -145,6 +149,7 @@ impl<N: Network> Trainer<'_, N> {
             }
             match vote {
                 Vote::Stop => {
+                    self.steps.end_profile(reporter)?;
                     return Ok(GenerationEnd::Finished(self.interrupted(reporter)?.into()));
                 }
                 Vote::Pause if self.is_written(reporter)? => {
@@ -155,6 +160,7 @@ impl<N: Network> Trainer<'_, N> {
                 Vote::GoOn | Vote::Checkpoint => {}
             }
         }
+        self.steps.end_profile(reporter)?;
         Ok(GenerationEnd::Finished(self.finished()?.into()))
     }
 
@@ -192,12 +198,12 @@ impl<N: Network> Trainer<'_, N> {
                 Vote::GoOn => {}
                 Vote::Checkpoint => self.checkpoint()?,
                 Vote::Pause | Vote::Stop => {
-                    self.steps.pause();
+                    self.steps.pause()?;
                     return Ok(vote);
                 }
             }
         }
-        let samples_per_s = self.steps.pause();
+        let samples_per_s = self.steps.pause()?;
         let lr = self.steps.last_rate();
         self.steps.replica.gather_state()?;
         let total = self.steps.epoch_sum()?;
@@ -215,7 +221,7 @@ impl<N: Network> Trainer<'_, N> {
             let result = EpochResult {
                 epoch,
                 step: self.steps.position.step,
-                train: mean(self.steps.network, &total),
+                train: mean(self.steps.objective, &total),
                 val: measured.val,
                 test: measured.test,
                 seconds: began.elapsed().as_secs_f64(),
@@ -250,7 +256,7 @@ impl<N: Network> Trainer<'_, N> {
                 0.0
             }
         };
-        let collective = &mut *self.steps.replica.collective;
+        let collective = self.steps.replica.collective();
         let mut all = vec![0.0; collective.plan().workers()];
         collective.all_gather(&[written], &mut all)?;
         Ok(all[0] == 1.0)
@@ -273,14 +279,13 @@ impl<N: Network> Trainer<'_, N> {
     /// The run's state, and who writes it.
     fn view(&mut self) -> (StateView<'_>, &mut Checkpointer) {
         let seconds = self.steps.seconds();
-        let parts = self.steps.state_parts();
-        let [state, first, second] = parts.vectors;
+        let vectors = self.steps.replica.vectors();
         let view = StateView {
-            position: parts.position,
+            position: &self.steps.position,
             seconds,
-            state,
-            planes: [first, second],
-            average: parts.average,
+            state: vectors.values,
+            planes: vectors.planes,
+            average: vectors.average,
             best: self.evaluation.best.as_ref(),
             history: &self.publisher.history,
         };
@@ -290,7 +295,7 @@ impl<N: Network> Trainer<'_, N> {
     /// Ends what ranks do together. What follows is each rank's own: nobody waits for the disk of rank 0,
     /// and what it has published counts only once it says that it is finished.
     fn part(&mut self) -> Result<(), TrainError> {
-        Ok(self.steps.replica.collective.barrier()?)
+        Ok(self.steps.replica.collective().barrier()?)
     }
 
     fn finished(&mut self) -> Result<Finished, TrainError> {
@@ -299,7 +304,7 @@ impl<N: Network> Trainer<'_, N> {
             self.steps.gather()?;
         }
         self.part()?;
-        let layout = self.steps.network.layout().clone();
+        let layout = self.steps.layout.clone();
         let state = match &self.evaluation.best {
             Some(best) => &best.state,
             None => self.steps.kept_weights(),
@@ -331,7 +336,7 @@ impl<N: Network> Trainer<'_, N> {
         self.steps.trace_whole(reporter)?;
         self.part()?;
         self.last_checkpoint()?;
-        let layout = self.steps.network.layout().clone();
+        let layout = self.steps.layout.clone();
         let state = self.steps.kept_weights();
         let sha256 = weights::sha256(&layout, state);
         self.publisher.remove_evaluation();

@@ -1,13 +1,10 @@
 //! Steps, one after the other: each lane's gradient, its exchange, and the vote on what comes next.
 
 use super::lane_sums::{LaneExchange, LossByStep, total};
+use super::profile::Profiler;
 use super::trace::Tracer;
-use crate::average::WeightAverage;
-use crate::batches::Batches;
 use crate::checkpoint::{Checkpointer, StepEnd, Vote};
-use crate::lanes::LaneProgram;
-use crate::prepare::{exchange_plan, full_batch, steps_per_epoch};
-use crate::replica::{GangReplica, ReplicaSetup, StepPlan};
+use crate::device::{Device, DeviceReplica, EpochPlan, Objective, ReplicaSetup};
 use crate::sets::Sets;
 use crate::snapshot::{Position, Snapshot};
 use crate::{TrainError, numerics};
@@ -18,28 +15,24 @@ use lockstep_events::event::StepTimes;
 use lockstep_gang::{Plan, SharingCollective};
 use lockstep_learner::{Reporter, Wish};
 use lockstep_measure::BestBy;
-use lockstep_nn::{DeviceState, LossSum, Network, Optimizer, Schedule, StatePart, Step, Threads};
+use lockstep_nn::{Layout, LossSum, Optimizer, Schedule};
 use lockstep_resolve::TrainingSettings;
 use std::time::{Duration, Instant};
 
 /// Trains step by step.
-pub(super) struct StepLoop<'a, N: Network> {
+pub(super) struct StepLoop<'a> {
     rank: usize,
-    seed: u64,
     epochs: u32,
-    sets: &'a Sets,
-    pub(super) network: &'a mut N,
+    pub(super) layout: Layout,
+    pub(super) objective: Objective,
     optimizer: Optimizer,
     schedule: Schedule,
     /// What a plateau of validation is that cuts the learning rate: epochs, and what counts as better.
     plateau: Option<(u32, f64)>,
-    /// The average of the weights, if the job keeps one.
-    pub(super) average: Option<WeightAverage>,
     steps_per_epoch: u64,
-    pub(super) replica: GangReplica<N::State>,
-    batches: Batches,
-    /// For full batches, and for the last one of an epoch.
-    programs: [LaneProgram; 2],
+    pub(super) replica: Box<dyn DeviceReplica + 'a>,
+    /// Samples in a full batch, and in the last one of an epoch.
+    batches: [usize; 2],
     pub(super) position: Position,
     lane_exchange: LaneExchange,
     loss: LossByStep,
@@ -50,17 +43,10 @@ pub(super) struct StepLoop<'a, N: Network> {
     /// Whether the time of steps is measured.
     timed: bool,
     pub(super) clock: Clock,
+    /// Makes a profile, if one is asked for.
+    profiler: Option<Profiler>,
     /// Marks what was computed; rank 0 alone does.
     tracer: Option<Tracer>,
-}
-
-/// The state of the loop where it lies.
-pub(super) struct StateParts<'a> {
-    pub(super) position: &'a Position,
-    /// The weights, and the optimizer's vectors.
-    pub(super) vectors: [&'a [f32]; 3],
-    /// The average of the weights, if the job keeps one.
-    pub(super) average: Option<&'a [f32]>,
 }
 
 /// How long things took.
@@ -75,77 +61,53 @@ pub(super) struct Clock {
     pub(super) samples: u64,
 }
 
-impl<'a, N: Network> StepLoop<'a, N> {
+impl<'a> StepLoop<'a> {
     /// Joins the gang through `join`, and begins with `beginning`.
     pub(super) fn new(
         (assignment, settings): (&Assignment, &TrainingSettings),
         sets: &'a Sets,
-        (network, compute): (&'a mut N, &Threads),
-        beginning: &mut Snapshot,
+        device: &'a mut dyn Device,
+        beginning: &Snapshot,
         join: impl FnOnce(Plan) -> Result<Box<dyn SharingCollective>, TrainError>,
     ) -> Result<Self, TrainError> {
-        let data = sets.facts();
-        let exchange = exchange_plan(settings, &data, network.layout())?;
-        let full = full_batch(settings, &data);
-        let last = match sets.train_indices.len() % full {
-            0 => full,
-            rest => rest,
-        };
-        let programs =
-            [full, last].map(|batch| LaneProgram::new(&exchange.plan, assignment.rank, batch));
-        let optimizer = settings.learner.optimizer;
-        let steps_per_epoch = steps_per_epoch(settings, &data);
+        let model = device.model();
+        let (layout, objective) = (model.layout().clone(), Objective::of(model));
+        let setup = ReplicaSetup::new(settings, sets, &layout, assignment.rank)?;
+        let optimizer = setup.optimizer();
+        let steps_per_epoch = setup.steps_per_epoch;
+        let batches = setup.programs.each_ref().map(|program| program.batch);
         let position = beginning.position.clone();
-        let mut collective = join(exchange.plan.clone())?;
+        let plan = &setup.exchange.plan;
+        let (lanes, workers) = (plan.lanes(), plan.workers());
+        let mut collective = join(plan.clone())?;
         if assignment.step_times {
             lockstep_base::progress::begin_phases();
         }
-        numerics::agree(&mut *collective)?;
-        let mut state = network.load_state(&beginning.state, optimizer.planes());
-        for (number, plane) in beginning.planes.iter().enumerate() {
-            if number < optimizer.planes() {
-                let part = StatePart::Plane(number);
-                state.write(part, 0..plane.len(), &mut |own| own.copy_from_slice(plane));
-            }
-        }
-        let setup = ReplicaSetup {
-            layout: network.layout(),
-            exchange: &exchange,
-            compute: compute.clone(),
-            planes: optimizer.planes(),
-            clip_norm: settings.learner.clip_norm,
-            aside: programs[0].aside.max(programs[1].aside),
-        };
+        numerics::agree(device.fingerprint(), &mut *collective)?;
         let steps = steps_per_epoch * u64::from(settings.learner.epochs);
-        let tracer = (assignment.rank == 0).then(|| Tracer::new(network.layout(), steps));
-        let replica = GangReplica::new(collective, state, setup)?;
-        let whole = exchange.reads_whole_batch();
+        let tracer = (assignment.rank == 0).then(|| Tracer::new(&layout, &setup.marked, steps));
         Ok(Self {
             rank: assignment.rank,
-            seed: settings.seed,
             epochs: settings.learner.epochs,
             schedule: (settings.learner.schedule)
                 .over(settings.learner.epochs, steps_per_epoch)
                 .after_cuts(position.plateaus.cuts),
             plateau: settings.learner.schedule.plateau(),
-            average: (settings.learner.average).map(|kept| {
-                WeightAverage::new(kept, network.layout().trained(), beginning.average.take())
-            }),
-            batches: Batches::new(sets, settings, whole),
             clock: Clock::default(),
             max_steps: assignment.max_steps,
             timed: assignment.step_times,
             catch_up: assignment.catch_up.max(position.step),
-            lane_exchange: LaneExchange::new(exchange.plan.lanes(), exchange.plan.workers()),
-            loss: LossByStep::new(exchange.plan.lanes(), steps_per_epoch, position.step),
+            lane_exchange: LaneExchange::new(lanes, workers),
+            loss: LossByStep::new(lanes, steps_per_epoch, position.step),
+            replica: device.replica(sets, setup, beginning, collective)?,
             steps_per_epoch,
             optimizer,
-            programs,
+            batches,
             position,
-            replica,
+            profiler: (assignment.profile).map(|steps| Profiler::new(assignment.rank, steps)),
             tracer,
-            network,
-            sets,
+            layout,
+            objective,
         })
     }
 
@@ -153,12 +115,17 @@ impl<'a, N: Network> StepLoop<'a, N> {
     pub(super) fn begin_epoch(&mut self) -> u32 {
         self.clock.epoch = Some((Instant::now(), self.clock.samples));
         let epoch = self.position.epochs + 1;
-        let was = enter(Phase::Data);
-        self.batches.begin(epoch);
-        let step = self.position.step_in_epoch;
-        let program = &self.programs[usize::from(step + 1 == self.steps_per_epoch)];
-        self.batches.prepare(self.sets, program, step);
-        enter(was);
+        let done = self.position.step_in_epoch;
+        let first_step = self.position.step - done;
+        let update = |number| self.optimizer.at(number, self.schedule.rate(number));
+        self.replica.begin_epoch(EpochPlan {
+            epoch,
+            done,
+            first_step,
+            updates: (first_step..first_step + self.steps_per_epoch)
+                .map(update)
+                .collect(),
+        });
         epoch
     }
 
@@ -167,14 +134,16 @@ impl<'a, N: Network> StepLoop<'a, N> {
         self.position.step_in_epoch == self.steps_per_epoch
     }
 
-    /// Stops the clock of steps, and returns the samples a second since [`StepLoop::begin_epoch`].
-    pub(super) fn pause(&mut self) -> f64 {
+    /// Waits for the steps that are under way, stops the clock of steps, and returns the samples a second since
+    /// [`StepLoop::begin_epoch`].
+    pub(super) fn pause(&mut self) -> Result<f64, TrainError> {
+        self.replica.settle()?;
         let Some((began, before)) = self.clock.epoch.take() else {
-            return 0.0;
+            return Ok(0.0);
         };
         let stepping = began.elapsed();
         self.clock.stepping += stepping;
-        (self.clock.samples - before) as f64 / stepping.as_secs_f64()
+        Ok((self.clock.samples - before) as f64 / stepping.as_secs_f64())
     }
 
     /// Counts the epoch as done.
@@ -201,20 +170,8 @@ impl<'a, N: Network> StepLoop<'a, N> {
 
     /// The weights that are measured and kept, which are gathered by then: their average where the job keeps one.
     pub(super) fn kept_weights(&mut self) -> &[f32] {
-        let average = self.average.as_ref().and_then(WeightAverage::values);
-        match average {
-            Some(average) => average,
-            None => self.replica.state.read_all()[0],
-        }
-    }
-
-    /// All that a checkpoint has of this.
-    pub(super) fn state_parts(&mut self) -> StateParts<'_> {
-        StateParts {
-            position: &self.position,
-            vectors: self.replica.state.read_all(),
-            average: self.average.as_ref().and_then(WeightAverage::values),
-        }
+        let vectors = self.replica.vectors();
+        vectors.average.unwrap_or(vectors.values)
     }
 
     /// One optimizer step, and what the ranks want next.
@@ -229,58 +186,14 @@ impl<'a, N: Network> StepLoop<'a, N> {
         self.clock.began.get_or_insert_with(Instant::now);
         let in_epoch = self.position.step_in_epoch;
         let is_last = in_epoch + 1 == self.steps_per_epoch;
+        let batch = self.batches[usize::from(is_last)];
         let number = self.position.step;
         let epoch = self.position.epochs + 1;
-        let program = &self.programs[usize::from(is_last)];
-        let update = self.optimizer.at(number, self.schedule.rate(number));
-        let plan = StepPlan {
-            program,
-            update,
-            inputs: self.batches.inputs(),
-        };
-        enter(Phase::Forward);
-        self.replica.begin(&plan)?;
-        let mut first_loss = 0.0;
-        for (i, work) in program.work.iter().enumerate() {
-            enter(Phase::Forward);
-            let (batch, samples) = self.batches.lane(i);
-            let step = Step {
-                seed: self.seed,
-                number,
-                samples,
-                batch: program.batch,
-            };
-            let lane = self.replica.gradient(self.network, &plan, i, batch, step)?;
-            if !lane.loss.is_finite() {
-                return Err(TrainError::Diverged {
-                    loss: lane.loss,
-                    step: number + 1,
-                    epoch,
-                });
-            }
-            if work.lane == 0 {
-                first_loss = lane.loss;
-            }
-            self.position.lane_sums[work.lane] += lane;
-            self.loss.add(work.lane, lane);
+        let since = Instant::now();
+        if let Some(profiler) = &mut self.profiler {
+            profiler.before(number + 1);
         }
-        enter(Phase::Exchange);
-        self.replica.computed(&plan)?;
-        enter(Phase::Data);
-        // The next batch is made ready while the peers' parts are on their way.
-        let inputs = match is_last {
-            true => self.batches.inputs(),
-            false => {
-                let program = &self.programs[usize::from(in_epoch + 2 == self.steps_per_epoch)];
-                self.batches.prepare(self.sets, program, in_epoch + 1);
-                self.batches.inputs_before()
-            }
-        };
-        let plan = StepPlan {
-            program,
-            update,
-            inputs,
-        };
+        self.replica.compute()?;
         let end = StepEnd {
             step: number + 1,
             epoch: is_last.then_some(epoch),
@@ -289,29 +202,30 @@ impl<'a, N: Network> StepLoop<'a, N> {
         let enough = self.max_steps.is_some_and(|most| end.step >= most);
         let wish = if enough { Wish::Stop } else { wish };
         let vote = checkpoints.vote(wish, end);
+        let vote = Vote::from(self.replica.finish(vote as u64)?);
         enter(Phase::Exchange);
-        let vote = Vote::from(self.replica.finish(&plan, vote as u64)?);
-        let collective = &mut *self.replica.collective;
-        self.loss
-            .end_step(end.step, is_last, &mut self.lane_exchange, collective)?;
-        if let Some(average) = &mut self.average {
-            enter(Phase::Update);
-            average.add(self.replica.state.read_all()[0]);
-        }
+        let (exchange, replica) = (&mut self.lane_exchange, &mut *self.replica);
+        self.loss.end_step(end.step, is_last, exchange, replica)?;
         enter(Phase::Other);
+        if let Some(profiler) = &mut self.profiler {
+            profiler.after(number + 1, since, reporter)?;
+        }
         self.position.step += 1;
         self.position.step_in_epoch += 1;
-        self.clock.samples += program.batch as u64;
+        self.clock.samples += batch as u64;
         if first {
+            self.replica.settle()?;
             reporter.send(&FromWorker::FirstStep { step: number })?;
         }
         if let Some(tracer) = &mut self.tracer {
             if first {
                 reporter.send(&FromWorker::Trace(tracer.begin()))?;
             }
-            let told = tracer.step(end.step, first_loss, &mut self.replica.state);
-            if let Some(line) = told {
-                reporter.send(&FromWorker::Trace(line))?;
+            if tracer.is_marked(end.step) {
+                self.replica.mark();
+            }
+            if tracer.is_full() {
+                self.tell_marks(reporter)?;
             }
         }
         if self.rank == 0 && number == self.catch_up {
@@ -319,23 +233,32 @@ impl<'a, N: Network> StepLoop<'a, N> {
         }
         let place = (epoch, in_epoch + 1, self.steps_per_epoch);
         let loss = || Metrics::from([("loss", self.loss.mean)]);
-        reporter.step(place, loss, program.batch)?;
+        reporter.step(place, loss, batch)?;
         if let Some(words) = checkpoints.news()? {
             reporter.send(&FromWorker::Warning { words })?;
         }
         Ok(vote)
     }
 
-    /// Tells all marks so far, and hashes of the whole state, which is gathered by then.
-    pub(super) fn trace_whole(&mut self, reporter: &mut Reporter) -> Result<(), TrainError> {
+    /// Tells the marks that were not told yet.
+    fn tell_marks(&mut self, reporter: &mut Reporter) -> Result<(), TrainError> {
         let Some(tracer) = &mut self.tracer else {
             return Ok(());
         };
-        if let Some(line) = tracer.flush() {
-            reporter.send(&FromWorker::Trace(line))?;
+        let marks = self.replica.take_marks()?;
+        match tracer.tell(&marks) {
+            Some(line) => Ok(reporter.send(&FromWorker::Trace(line))?),
+            None => Ok(()),
         }
-        let [state, ..] = self.replica.state.read_all();
-        let whole = tracer.whole(self.position.step, state);
+    }
+
+    /// Tells all marks so far, and hashes of the whole state, which is gathered by then.
+    pub(super) fn trace_whole(&mut self, reporter: &mut Reporter) -> Result<(), TrainError> {
+        self.tell_marks(reporter)?;
+        let Some(tracer) = &self.tracer else {
+            return Ok(());
+        };
+        let whole = tracer.whole(self.position.step, self.replica.vectors().values);
         Ok(reporter.send(&FromWorker::Trace(whole))?)
     }
 
@@ -344,6 +267,14 @@ impl<'a, N: Network> StepLoop<'a, N> {
         self.share_lane_sums()?;
         self.replica.gather_state()?;
         self.replica.gather_planes()
+    }
+
+    /// Tells what a profile has so far, where training ends within its steps.
+    pub(super) fn end_profile(&mut self, reporter: &mut Reporter) -> Result<(), TrainError> {
+        match &mut self.profiler {
+            Some(profiler) => profiler.finish(reporter),
+            None => Ok(()),
+        }
     }
 
     /// Where the time of this process's steps went, if that was asked for.
@@ -369,8 +300,8 @@ impl<'a, N: Network> StepLoop<'a, N> {
 
     /// Brings every lane's sum of the epoch to every rank.
     fn share_lane_sums(&mut self) -> Result<(), TrainError> {
-        let collective = &mut *self.replica.collective;
-        self.lane_exchange
-            .share(&mut self.position.lane_sums, collective)
+        let sums = &mut self.position.lane_sums;
+        sums.copy_from_slice(self.replica.epoch_losses()?);
+        self.lane_exchange.share(sums, self.replica.collective())
     }
 }

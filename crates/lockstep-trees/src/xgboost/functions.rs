@@ -1,6 +1,5 @@
 //! The functions of XGBoost's C interface that are used, found by name.
 
-use libloading::Library;
 use std::ffi::{c_char, c_int, c_void};
 
 /// A matrix, booster, proxy or tracker of XGBoost's.
@@ -15,36 +14,8 @@ pub(crate) type Listen = unsafe extern "C" fn(*const c_char);
 
 type Text = *const c_char;
 
-macro_rules! functions {
-    ($($name:ident = $symbol:literal: fn($($argument:ty),*) -> $result:ty;)*) => {
-        /// The functions, under shorter names.
-        #[derive(Debug)]
-        pub(crate) struct Functions {
-            $(pub(crate) $name: unsafe extern "C" fn($($argument),*) -> $result,)*
-        }
-
-        impl Functions {
-            /// Finds all of them, or says which is missing.
-            ///
-            /// # Safety
-            /// The library must be XGBoost's, since its functions are taken to have the types of its header; and it
-            /// must stay loaded for as long as they are called.
-            pub(crate) unsafe fn of(library: &Library) -> Result<Self, &'static str> {
-                Ok(Self {
-                    $($name: {
-                        // SAFETY: the types are those of XGBoost's header, which the caller promises this library is of.
-                        let found = unsafe {
-                            library.get::<unsafe extern "C" fn($($argument),*) -> $result>($symbol.as_bytes())
-                        };
-                        *found.map_err(|_| $symbol)?
-                    },)*
-                })
-            }
-        }
-    };
-}
-
-functions! {
+lockstep_base::c_functions! {
+    /// The functions, under shorter names.
     version = "XGBoostVersion": fn(*mut c_int, *mut c_int, *mut c_int) -> ();
     last_error = "XGBGetLastError": fn() -> Text;
     on_log = "XGBRegisterLogCallback": fn(Listen) -> c_int;

@@ -50,7 +50,7 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<ExitCode> {
         job: job.name.clone(),
         command: command(),
         created: dates::show(calendar::now()),
-        threads: job.threads(),
+        threads: threads(&job),
         predict: predict(args)?,
     };
     let all = bench.plan.turns().len();
@@ -123,10 +123,16 @@ fn jobs(args: &BenchArgs, plan: &Plan, store: &Location) -> anyhow::Result<Vec<(
         };
         let mut overrides = given.overrides()?;
         overrides.extend(changes(batch, lanes, store));
-        let job = Job::load(&given.path, &overrides, given.workers)?;
+        let mut job = Job::load(&given.path, &overrides, given.workers)?;
+        job.set_threads(threads(&job));
         jobs.push((setting.clone(), job));
     }
     Ok(jobs)
+}
+
+/// Threads of a worker: numbers of workers are compared, so it is one if the job does not say otherwise.
+fn threads(job: &Job) -> usize {
+    job.threads().unwrap_or(1)
 }
 
 fn peers(args: &BenchArgs) -> Result<Vec<Peer>, BenchError> {

@@ -1,7 +1,7 @@
 //! `lockstep run --dry-run`: checks everything that a run would, and prints its plan.
 
 use crate::learners;
-use crate::view::{Frame, Table, bytes, columns, count, plural, shell};
+use crate::view::{Frame, Table, bytes, columns, count, plural, shell, threads_of};
 use anyhow::{Context, bail};
 use lockstep_base::fs::CacheDir;
 use lockstep_engine::embed::{self, SetForecast};
@@ -126,6 +126,7 @@ fn fact_in_words(fact: &Fact) -> String {
             bytes(*shared as u64)
         ),
         Fact::Workers(workers) => plural(*workers, "worker"),
+        Fact::Threads(threads) => threads_of(threads),
         Fact::Command(words) => {
             let words: Vec<String> = words.iter().map(|word| shell(word)).collect();
             words.join(" ")

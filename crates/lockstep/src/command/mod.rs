@@ -45,6 +45,7 @@ pub(crate) use runs::rm::rules as keep_rules;
 
 use crate::args::Engine;
 use crate::learners;
+use lockstep_base::cores;
 use lockstep_base::fs::CacheDir;
 use lockstep_engine::{EngineError, RunRequest, StopFlag};
 use lockstep_job::Job;
@@ -70,7 +71,11 @@ fn launcher(
     let program = std::env::current_exe();
     let program = program.map_err(EngineError::system("find this program's own file"))?;
     Ok(match engine {
-        Engine::Local => Box::new(LocalLauncher::new(program).with("LOCKSTEP_CACHE", cache.path())),
+        Engine::Local => {
+            let launcher = LocalLauncher::new(program).with("LOCKSTEP_CACHE", cache.path());
+            let cores = cores::share(workers).to_string();
+            Box::new(launcher.with(cores::VARIABLE, cores))
+        }
         Engine::Ray => Box::new(RayLauncher::open(RayRequest {
             name: job.name.clone(),
             workers,
@@ -101,6 +106,7 @@ fn run_request(
         fork: None,
         max_steps: None,
         step_times: false,
+        profile: None,
         job,
         folder,
         stop,

@@ -90,6 +90,7 @@ fn coordinate(pod: Pod, started_at: Instant) -> anyhow::Result<PodEnd> {
         fork: None,
         max_steps: None,
         step_times: false,
+        profile: None,
         stop: stop.clone(),
         cache: CacheDir::locate()?,
         launcher: run.launcher,

@@ -6,6 +6,7 @@ use crate::learners::LEARNERS;
 use crate::signals;
 use crate::view::{count, from_here};
 use anyhow::{Context, bail};
+use lockstep_base::cores;
 use lockstep_data::{KeptColumn, KeptKind};
 use lockstep_engine::infer::{Inference, NamedSamples};
 use lockstep_learner::TrainedModel;
@@ -146,8 +147,7 @@ fn explained(
     if !args.shap {
         return Ok(None);
     }
-    let threads = std::thread::available_parallelism().map_or(1, |cores| cores.get());
-    let trained = LEARNERS.open_model(&model.run, threads)?;
+    let trained = LEARNERS.open_model(&model.run, cores::usable())?;
     match trained.contribution_names() {
         Some(names) => Ok(Some((trained, names))),
         None => bail!(

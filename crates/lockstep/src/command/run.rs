@@ -9,9 +9,9 @@ use crate::view::{Json, Options, Plain, Terminal, View, shell};
 use anyhow::Context;
 use lockstep_base::fs::CacheDir;
 use lockstep_base::offline;
-use lockstep_engine::RunRequest;
 use lockstep_engine::StopFlag;
 use lockstep_engine::infer::open_run;
+use lockstep_engine::{ProfileRequest, RunRequest};
 use lockstep_events::Recorded;
 use lockstep_events::event::{Event, RunResult, Status};
 use lockstep_job::{Job, Location, Storage, masked};
@@ -80,8 +80,14 @@ fn request(args: &RunArgs, started_at: Instant) -> anyhow::Result<RunRequest> {
         Some(run) => Some(Some(run.as_path())),
         None => resume,
     };
+    if let (Some(_), Err(error)) = (&args.profile, job.network(&args.job.path)) {
+        return Err(anyhow::Error::new(error).context("--profile"));
+    }
+    let (first, last) = args.profile_steps;
+    let profile = args.profile.clone();
     Ok(RunRequest {
         fork: args.fork.map(Into::into),
+        profile: profile.map(|path| ProfileRequest { path, first, last }),
         ..request_for(job, folder, resume, args.engine.engine, started_at)?
     })
 }

@@ -22,7 +22,7 @@ pub(crate) use plain::Plain;
 pub(crate) use summary::from_here;
 pub(crate) use table::{Frame, Table, columns, lines_of};
 pub(crate) use terminal::Terminal;
-pub(crate) use words::{bytes, count, loss, metric, plural, seconds};
+pub(crate) use words::{bytes, count, loss, metric, plural, seconds, threads_of};
 
 use lockstep_events::event::{Event, LogLine};
 use std::io;
@@ -76,6 +76,7 @@ pub(crate) mod tests {
             run: "job-1".into(),
             run_dir: "runs/job-1".into(),
             workers: 2,
+            threads: None,
             min_workers: None,
             lanes: 2,
             transport: "shm".into(),

@@ -1,6 +1,6 @@
 //! Numbers as people read them.
 
-use lockstep_events::event::Started;
+use lockstep_events::event::{Started, WorkerThreads};
 use std::time::Duration;
 
 /// `60000` as `60,000`.
@@ -85,12 +85,26 @@ pub(crate) fn metric(name: &str, value: f64) -> String {
     }
 }
 
-/// How many workers a run has: `2 workers`, or `2 to 8 workers` of an elastic gang.
+/// How many workers a run has: `2 workers`, or `2 to 8 workers` of an elastic gang. And how many threads each of them
+/// has, if it is not one.
 pub(crate) fn workers(started: &Started) -> String {
     let most = plural(started.workers, "worker");
-    match started.min_workers {
+    let workers = match started.min_workers {
         Some(least) => format!("{least} to {most}"),
         None => most,
+    };
+    match &started.threads {
+        Some(threads) if threads.count > 1 => format!("{workers} with {}", threads_of(threads)),
+        _ => workers,
+    }
+}
+
+/// The threads of a worker: `16 threads (all cores that it may use)`.
+pub(crate) fn threads_of(threads: &WorkerThreads) -> String {
+    let count = plural(threads.count, "thread");
+    match &threads.why {
+        Some(why) => format!("{count} ({why})"),
+        None => count,
     }
 }
 
@@ -112,6 +126,13 @@ mod tests {
         };
         assert_eq!(workers(&started), "8 workers");
         started.min_workers = Some(2);
+        assert_eq!(workers(&started), "2 to 8 workers");
+        started.threads = Some(WorkerThreads::choose(None, 4, 9));
+        assert_eq!(
+            workers(&started),
+            "2 to 8 workers with 4 threads (all cores that it may use)"
+        );
+        started.threads = Some(WorkerThreads::choose(Some(1), 4, 9));
         assert_eq!(workers(&started), "2 to 8 workers");
     }
 

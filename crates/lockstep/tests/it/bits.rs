@@ -128,9 +128,18 @@ fn several_threads_in_a_worker_give_the_same_weights() {
         "model.hidden=[300, 300]",
         "--set",
         "train.batch=128",
+        "--set",
+        "train.lanes=4",
     ];
-    let threads = ["--set", "train.threads=3"];
-    assert_same_weights(&Place::new(), &always, &[&[], &threads]);
+    // The default is as many as there are cores for.
+    let set = |workers, threads| ["--workers", workers, "--set", threads];
+    let all = [
+        set("1", "train.threads=4"),
+        set("2", "train.threads=2"),
+        set("4", "train.threads=1"),
+    ];
+    let [one, two, four] = all.each_ref().map(|args| &args[..]);
+    assert_same_weights(&Place::new(), &always, &[&[], one, two, four]);
 }
 
 #[test]

@@ -50,6 +50,7 @@ fn request(place: &Place, worker_exe: PathBuf) -> RunRequest {
         fork: None,
         max_steps: None,
         step_times: false,
+        profile: None,
         name: None,
         stop: StopFlag::new(),
         cache: CacheDir::at(&place.path("cache")).unwrap(),

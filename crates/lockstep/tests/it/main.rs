@@ -37,6 +37,7 @@ mod onnx;
 mod other_data;
 mod pipeline;
 mod predict;
+mod profile;
 mod recovery;
 mod regression;
 mod replay;

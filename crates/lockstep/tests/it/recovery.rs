@@ -118,6 +118,7 @@ fn a_gang_whose_workers_cannot_be_replaced_goes_on_with_fewer() {
         fork: None,
         max_steps: None,
         step_times: false,
+        profile: None,
         name: None,
         stop: StopFlag::new(),
         cache: CacheDir::at(&place.path("cache")).unwrap(),

@@ -198,6 +198,10 @@ impl Supervisor<'_> {
                 let traced = self.watch.record.trace(&line);
                 self.warn_unrecorded(traced);
             }
+            FromWorker::Profile { events } => {
+                let written = self.watch.record.profile(&events);
+                self.warn_unrecorded(written);
+            }
             FromWorker::FirstStep { step } => {
                 self.gang.members[seat].first_step = true;
                 if self.state.ranks().next() == Some(seat) {

@@ -12,6 +12,11 @@ def oom_kills():
         return 0
 
 
+def cores():
+    """The whole processors that Ray keeps for this worker, as lockstep is told of them; at least one."""
+    return str(max(1, int(ray.get_runtime_context().get_assigned_resources().get("CPU", 1))))
+
+
 def hash_of(path):
     """The hash of a file's content; None if there is none. A power cut may leave another under the right name."""
     try:
@@ -90,7 +95,7 @@ class Seat:
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE if speaks else subprocess.STDOUT,
-                    env={**os.environ, "LOCKSTEP_PARENT": str(os.getpid())},
+                    env={**os.environ, "LOCKSTEP_PARENT": str(os.getpid()), "LOCKSTEP_CORES": cores()},
                 )
                 self.processes[launch] = process
         except OSError as error:

@@ -11,7 +11,7 @@ mod winograd;
 use super::conv_weights::ConvWeights;
 use super::grouped::GroupedConv2d;
 use super::window::Window;
-use super::{Layer, Pass, carve, carved};
+use super::{Layer, Pass, carve, carved, of_rows};
 use crate::build::{Site, check_groups};
 use crate::dims::Dims;
 use crate::error::{LayerFault, NnError};
@@ -19,9 +19,10 @@ use crate::factors::{add, sum_rows};
 use crate::graph::{Attribute, Flow, LayerGraph, window_attributes};
 use crate::init::Initial;
 use crate::layout::Layout;
-use crate::replica::Replica;
-use crate::spec::LayerKind;
-use crate::threads::Threads;
+use crate::operation::{ConvolutionMethod, Operation};
+use crate::replica::{Replica, written};
+use crate::spec::{FirstWeights, LayerKind};
+use crate::threads::{Threads, pieces, pieces_mut};
 use direct::Direct;
 use winograd::Winograd;
 
@@ -66,16 +67,18 @@ impl LayerKind for Conv2d {
         let (groups, bias) = (self.groups, self.bias);
         check_groups(name, groups, &[input.channels, self.out])?;
         let bound = Initial::uniform_for_inputs(window.area() * (input.channels / groups));
-        let tensors = 1 + usize::from(bias);
-        model.initial.extend(std::iter::repeat_n(bound, tensors));
-        let (compute, layout) = (&model.compute, &mut model.layout);
+        model.initial.push(match site.weights {
+            FirstWeights::Default => bound,
+            FirstWeights::KaimingNormal => Initial::normal_for_outputs(window.area() * self.out),
+        });
+        model.initial.extend(bias.then_some(bound));
+        let (dims, layout) = ((input, output), &mut model.layout);
         match groups {
             1 => {
-                let plain = Conv2dLayer::new(name, input, output, window, bias, compute, layout);
+                let plain = Conv2dLayer::new(name, dims, window, bias, layout);
                 chain.push(Box::new(plain), output);
             }
             groups => {
-                let dims = (input, output);
                 let grouped = GroupedConv2d::new(name, dims, window, groups, bias, layout);
                 chain.push(Box::new(grouped), output);
             }
@@ -128,12 +131,11 @@ enum Method {
 }
 
 impl Method {
-    fn new(input: Dims, output: Dims, window: Window, compute: &Threads) -> Self {
-        if Winograd::suits(input, output, window) {
-            let winograd = Winograd::new(input, output, window.padding, compute);
-            return Self::Winograd(winograd);
+    fn new(input: Dims, output: Dims, window: Window) -> Self {
+        match Winograd::suits(input, output, window) {
+            true => Self::Winograd(Winograd::new(input, output, window.padding)),
+            false => Self::Direct(Direct::new(input, output, window)),
         }
-        Self::Direct(Direct::new(input, output, window))
     }
 }
 
@@ -143,15 +145,11 @@ pub(crate) fn is_winograds(input: Dims, output: Dims, window: Window) -> bool {
     Winograd::suits(input, output, window)
 }
 
-/// A weight gradient that is handed out some rows at a time.
-enum WeightGradient<'a> {
-    Direct(direct::DirectWeightGradient<'a>),
-    Winograd(winograd::WinogradWeightGradient<'a>),
-}
-
 /// A convolution.
 pub(crate) struct Conv2dLayer {
     method: Method,
+    window: Window,
+    input: Dims,
     output: Dims,
     weights: ConvWeights,
 }
@@ -160,35 +158,61 @@ impl Conv2dLayer {
     /// Appends the layer's tensors to the layout. At least one window fits the image.
     pub(crate) fn new(
         name: &str,
-        input: Dims,
-        output: Dims,
+        (input, output): (Dims, Dims),
         window: Window,
         bias: bool,
-        compute: &Threads,
         layout: &mut Layout,
     ) -> Self {
         let [height, width] = window.kernel;
         let kernels = [output.channels, input.channels, height, width];
         Self {
-            method: Method::new(input, output, window, compute),
+            method: Method::new(input, output, window),
+            window,
+            input,
             output,
             weights: ConvWeights::new(name, kernels, bias, layout),
         }
     }
 }
 
+impl Conv2dLayer {
+    /// Sums up the gradient by the bias. There is room for a sum of every image.
+    fn bias_gradient(&self, threads: &Threads, dy: &[f32], images: &mut [f32], bias: &mut [f32]) {
+        let channels = self.output.channels;
+        let tiles = pieces_mut(images, channels);
+        threads.each((pieces(dy, self.output.len()), tiles), |_, (dy, image)| {
+            sum_rows(dy, image);
+        });
+        // Images one by one: single precision loses less on short sums.
+        bias.fill(0.0);
+        for image in images.chunks_exact(channels) {
+            add(bias, image);
+        }
+    }
+}
+
 impl Layer for Conv2dLayer {
-    fn scratch(&self, rows: usize) -> usize {
+    fn scratch(&self, threads: &Threads, rows: usize) -> usize {
         let products = match &self.method {
-            Method::Direct(direct) => direct.scratch(rows),
-            Method::Winograd(winograd) => winograd.scratch(rows),
+            Method::Direct(direct) => direct.scratch(threads, rows),
+            Method::Winograd(winograd) => winograd.scratch(threads, rows),
         };
-        2 * carved(self.output.channels) + products
+        let channels = self.output.channels;
+        carved(channels) + carved(rows * channels) + products
+    }
+
+    fn operation(&self) -> Operation {
+        let method = match self.method {
+            Method::Direct(_) => ConvolutionMethod::Direct,
+            Method::Winograd(_) => ConvolutionMethod::Winograd,
+        };
+        self.weights
+            .operation(method, self.window, [self.input, self.output])
     }
 
     fn forward(
         &mut self,
-        _: Pass<'_>,
+        pass: Pass<'_>,
         state: &[f32],
         x: &[f32],
         y: &mut [f32],
@@ -197,55 +221,53 @@ impl Layer for Conv2dLayer {
         let bias = self.weights.bias.as_ref().map(|bias| &state[bias.clone()]);
         let weight = &state[self.weights.weight.clone()];
         match &self.method {
-            Method::Direct(direct) => direct.forward(weight, bias, x, y, scratch),
-            Method::Winograd(winograd) => winograd.forward(weight, bias, x, y, scratch),
+            Method::Direct(direct) => direct.forward(pass.threads, weight, bias, x, y, scratch),
+            Method::Winograd(winograd) => {
+                winograd.forward(pass.threads, weight, bias, x, y, scratch);
+            }
         }
     }
 
     fn backward(
         &mut self,
+        pass: Pass<'_>,
         replica: &mut dyn Replica,
         x: &[f32],
         dy: &mut [f32],
         dx: Option<&mut [f32]>,
         scratch: &mut [f32],
     ) {
-        let channels = self.output.channels;
-        let (d_bias, scratch) = carve(scratch, channels);
-        let (image, scratch) = carve(scratch, channels);
-        if self.weights.bias.is_some() {
-            // Images one by one: single precision loses less on short sums.
-            d_bias.fill(0.0);
-            for dy in dy.chunks_exact(self.output.len()) {
-                sum_rows(dy, image);
-                add(d_bias, image);
-            }
-        }
+        let (threads, channels) = (pass.threads, self.output.channels);
         if let Some(dx) = dx {
             let weight = &replica.state()[self.weights.weight.clone()];
             match &self.method {
-                Method::Direct(direct) => direct.input_gradient(weight, dy, dx, scratch),
-                Method::Winograd(winograd) => winograd.input_gradient(weight, dy, dx, scratch),
+                Method::Direct(direct) => direct.input_gradient(threads, weight, dy, dx, scratch),
+                Method::Winograd(winograd) => {
+                    winograd.input_gradient(threads, weight, dy, dx, scratch);
+                }
             }
         }
-        let d_weight = match &self.method {
-            Method::Direct(direct) => {
-                WeightGradient::Direct(direct.weight_gradient(x, dy, scratch))
+        let (d_bias, scratch) = carve(scratch, channels);
+        let (images, scratch) = carve(scratch, pass.largest_lane() * channels);
+        for (lane, rows) in pass.lanes.iter().enumerate() {
+            let x = of_rows(x, rows, self.input.len());
+            let dy = of_rows(dy, rows, self.output.len());
+            if self.weights.bias.is_some() {
+                let images = &mut images[..rows.len() * channels];
+                self.bias_gradient(threads, dy, images, d_bias);
             }
-            Method::Winograd(winograd) => {
-                WeightGradient::Winograd(winograd.weight_gradient(x, dy, scratch))
-            }
-        };
-        for chunk in self.weights.chunks.clone().rev() {
-            let rows = self.weights.rows(chunk);
-            replica.gradient(chunk, &mut |gradient| {
+            let d_weight = match &self.method {
+                Method::Direct(direct) => direct.weight_gradient(threads, x, dy, scratch),
+                Method::Winograd(winograd) => winograd.weight_gradient(threads, x, dy, scratch),
+            };
+            let chunks = self.weights.chunks.clone();
+            let handed_out = written(|_, chunk, gradient| {
+                let rows = self.weights.rows(chunk);
                 let (weight, bias) = gradient.split_at_mut(rows.len() * channels);
-                match &d_weight {
-                    WeightGradient::Direct(direct) => direct.fill(rows.clone(), weight),
-                    WeightGradient::Winograd(winograd) => winograd.fill(rows.clone(), weight),
-                }
+                weight.copy_from_slice(&d_weight[rows.start * channels..rows.end * channels]);
                 bias.copy_from_slice(&d_bias[..bias.len()]);
             });
+            replica.gradient(lane..lane + 1, chunks, &handed_out);
         }
     }
 }

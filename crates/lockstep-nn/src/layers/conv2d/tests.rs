@@ -57,15 +57,7 @@ fn check(rows: usize, input: [usize; 3], out: usize, window: [[usize; 2]; 3], bi
         ..window.output(input).unwrap()
     };
     let mut layout = Layout::default();
-    let mut layer = Conv2dLayer::new(
-        "c",
-        input,
-        output,
-        window,
-        bias,
-        &Threads::default(),
-        &mut layout,
-    );
+    let mut layer = Conv2dLayer::new("c", (input, output), window, bias, &mut layout);
     check_layer(
         &mut layer,
         &layout,
@@ -116,15 +108,7 @@ fn a_large_kernel_is_cut_into_chunks_of_whole_rows() {
         ..input
     };
     let mut layout = Layout::default();
-    Conv2dLayer::new(
-        "c",
-        input,
-        output,
-        window,
-        true,
-        &Threads::default(),
-        &mut layout,
-    );
+    Conv2dLayer::new("c", (input, output), window, true, &mut layout);
     assert_eq!(layout.len(), 181_000);
     assert_eq!(layout.chunks.len(), 180usize.div_ceil(16));
     assert_eq!(layout.chunks.last().unwrap().len(), 4 * 1000 + 1000);
@@ -168,42 +152,77 @@ fn winograds_method_loses_little_against_the_direct_one() {
         numbers(3, images * output.len()),
     );
     let mut layout = Layout::default();
-    let layer = Conv2dLayer::new(
-        "c",
-        input,
-        output,
-        window,
-        false,
-        &Threads::default(),
-        &mut layout,
-    );
+    let layer = Conv2dLayer::new("c", (input, output), window, false, &mut layout);
     let Method::Winograd(winograd) = &layer.method else {
         panic!("Winograd's method suits {window:?}");
     };
     let direct = Direct::new(input, output, window);
-    let room = winograd.scratch(images).max(direct.scratch(images));
+    let threads = &Threads::default();
+    let room = winograd.scratch(threads, images);
+    let room = room.max(direct.scratch(threads, images));
     let mut scratch = vec![f32::NAN; room];
 
     let (mut ours, mut theirs) = (dy.clone(), dy.clone());
-    winograd.forward(&weight, None, &x, &mut ours, &mut scratch);
-    direct.forward(&weight, None, &x, &mut theirs, &mut scratch);
+    winograd.forward(threads, &weight, None, &x, &mut ours, &mut scratch);
+    direct.forward(threads, &weight, None, &x, &mut theirs, &mut scratch);
     let forward = error(&ours, &theirs);
 
     let (mut ours, mut theirs) = (x.clone(), x.clone());
-    winograd.input_gradient(&weight, &dy, &mut ours, &mut scratch);
-    direct.input_gradient(&weight, &dy, &mut theirs, &mut scratch);
+    winograd.input_gradient(threads, &weight, &dy, &mut ours, &mut scratch);
+    direct.input_gradient(threads, &weight, &dy, &mut theirs, &mut scratch);
     let input_gradient = error(&ours, &theirs);
 
-    let (mut ours, mut theirs) = (weight.clone(), weight.clone());
-    winograd
-        .weight_gradient(&x, &dy, &mut scratch)
-        .fill(0..9 * 64, &mut ours);
-    direct
-        .weight_gradient(&x, &dy, &mut scratch)
-        .fill(0..9 * 64, &mut theirs);
-    let weight_gradient = error(&ours, &theirs);
+    let ours = winograd.weight_gradient(threads, &x, &dy, &mut scratch);
+    let ours = ours.to_vec();
+    let theirs = direct.weight_gradient(threads, &x, &dy, &mut scratch);
+    let weight_gradient = error(&ours, theirs);
 
     let found = [forward, input_gradient, weight_gradient];
     println!("errors {found:?}");
     assert!(found.iter().all(|&error| error < ALLOWED), "{found:?}");
+}
+
+#[test]
+fn a_weight_gradient_is_chains_over_groups_of_images_added_in_order() {
+    // 20 x 20 pixels: two images a group, and one that is left. More rows and columns than a block has.
+    let (images, group) = (5, 2);
+    let (input, output) = (Dims::image(22, 22, 17), Dims::image(20, 20, 35));
+    let window = Window {
+        kernel: [3, 3],
+        stride: [1, 1],
+        padding: [0, 0],
+    };
+    let numbers = |seed, len| {
+        let mut stream = lockstep_base::random::Stream::new(seed, 0);
+        let drawn = std::iter::repeat_with(|| stream.unit_f32() - 0.5);
+        drawn.take(len).collect::<Vec<f32>>()
+    };
+    let (x, dy) = (
+        numbers(1, images * input.len()),
+        numbers(2, images * output.len()),
+    );
+    let direct = Direct::new(input, output, window);
+    let threads = &Threads::default();
+    let mut scratch = vec![f32::NAN; direct.scratch(threads, images)];
+    let found = direct.weight_gradient(threads, &x, &dy, &mut scratch);
+    for (at, found) in found.iter().enumerate() {
+        let (row, out) = (at / 35, at % 35);
+        let (top, left, channel) = (row / 17 / 3, row / 17 % 3, row % 17);
+        let chain = |group: std::ops::Range<usize>| {
+            let pixels = group.flat_map(|image| (0..400).map(move |pixel| (image, pixel)));
+            pixels.fold(0.0f32, |sum, (image, pixel)| {
+                let (row, column) = (top + pixel / 20, left + pixel % 20);
+                let x = x[((image * 22 + row) * 22 + column) * 17 + channel];
+                x.mul_add(dy[(image * 400 + pixel) * 35 + out], sum)
+            })
+        };
+        let groups = (0..images).step_by(group);
+        let groups = groups.map(|first| chain(first..images.min(first + group)));
+        let expected = groups.reduce(|sum, part| sum + part).unwrap();
+        assert_eq!(
+            found.to_bits(),
+            expected.to_bits(),
+            "row {row}, column {out}"
+        );
+    }
 }

@@ -6,6 +6,7 @@
 //! `A` and `G'`.
 
 use crate::gemm::Vector;
+use crate::threads::SharedMut;
 
 /// One of the matrices.
 ///
@@ -51,12 +52,22 @@ pub(super) fn gather<V: Vector, const N: usize>(from: &[f32], plane: usize) -> [
     tile
 }
 
-/// Writes the places of a tile to their planes.
+/// Writes the places of a tile to their planes, from number `at` of each on.
+///
+/// # Safety
+/// Nobody else uses these numbers of the planes meanwhile.
 #[inline(always)]
-pub(super) fn spread<V: Vector, const N: usize>(tile: [[V; N]; N], to: &mut [f32], plane: usize) {
-    for i in 0..N {
-        for j in 0..N {
-            tile[i][j].write(&mut to[(N * i + j) * plane..]);
+pub(super) unsafe fn spread<V: Vector, const N: usize>(
+    tile: [[V; N]; N],
+    to: &SharedMut<'_, f32>,
+    at: usize,
+    plane: usize,
+) {
+    for (i, row) in tile.into_iter().enumerate() {
+        for (j, x) in row.into_iter().enumerate() {
+            let at = at + (N * i + j) * plane;
+            // SAFETY: by this function's contract.
+            x.write(unsafe { to.part(at..at + V::LANES) });
         }
     }
 }

@@ -5,6 +5,7 @@ mod network;
 
 use curve::CurveCase;
 use lockstep_nn::{Decay, Dims, Layout, LossSum, NamedLayer, Optimizer, Role, Schedule};
+pub(crate) use network::narrower;
 use network::{Layer, Shape, sequential};
 use serde::Deserialize;
 use std::collections::BTreeMap;

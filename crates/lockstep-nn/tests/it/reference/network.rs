@@ -40,7 +40,7 @@ pub(crate) fn sequential(name: &str, layers: &[Layer]) -> Vec<NamedLayer> {
                 shortcut: sequential(&format!("{name}.shortcut"), shortcut),
             }),
         };
-        NamedLayer { name, spec }
+        NamedLayer::new(name, spec)
     };
     layers.iter().enumerate().map(named).collect()
 }
@@ -149,7 +149,7 @@ impl Network {
 }
 
 /// The same layers, with a part of the channels.
-fn narrower(layers: Vec<NamedLayer>, parts: usize) -> Vec<NamedLayer> {
+pub(crate) fn narrower(layers: Vec<NamedLayer>, parts: usize) -> Vec<NamedLayer> {
     let narrow = |mut layer: NamedLayer| {
         match &mut layer.spec {
             LayerSpec::Conv2d(layers::Conv2d { out, .. }) => *out /= parts,

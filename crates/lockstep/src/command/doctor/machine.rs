@@ -45,7 +45,8 @@ fn program() -> Check {
 fn cores(facts: &MachineFacts, job: Option<&Job>) -> Check {
     let found = facts.words();
     let (cores, usable) = (facts.machine.cores as f64, facts.usable_cores());
-    let wanted = job.map_or(1, |job| job.workers().max * job.threads());
+    // Threads that the job does not name are as many as there are cores for.
+    let wanted = job.map_or(1, |job| job.workers().max * job.threads().unwrap_or(1));
     let what_to_do = if wanted as f64 > usable {
         format!(
             "the job wants {wanted} threads on {usable:.2} cores: use fewer workers, or a larger machine"

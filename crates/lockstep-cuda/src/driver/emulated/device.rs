@@ -1,0 +1,360 @@
+//! The emulated GPU itself.
+
+use super::compile::{CompiledFile, EmulatedKernel, wrong};
+use crate::arguments::Arguments;
+use crate::driver::{
+    Address, Device, DeviceFacts, EventHandle, Function, GraphHandle, Grid, StreamHandle,
+};
+use crate::error::CudaError;
+use crate::kernels::KernelFile;
+use std::alloc::{Layout, alloc, alloc_zeroed, dealloc};
+use std::collections::HashMap;
+use std::ffi::{CStr, c_void};
+use std::mem::MaybeUninit;
+use std::path::{Path, PathBuf};
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What memory is aligned to, as on a GPU.
+const ALIGNMENT: usize = 256;
+
+/// What memory holds before it is written to: a NaN.
+const UNWRITTEN: u8 = 0xff;
+
+/// A kernel that was asked for.
+#[derive(Clone, Copy)]
+struct LoadedKernel {
+    name: &'static str,
+    file: &'static KernelFile,
+    compiled: &'static CompiledFile,
+    kernel: &'static EmulatedKernel,
+}
+
+/// Arguments that were copied, aligned for anything.
+type CopiedArguments = Box<[MaybeUninit<u64>]>;
+
+/// A launch that was recorded.
+struct RecordedLaunch {
+    kernel: LoadedKernel,
+    blocks: [u32; 3],
+    arguments: CopiedArguments,
+}
+
+#[derive(Default)]
+struct State {
+    /// The memory that was taken, by its address.
+    taken: HashMap<u64, usize>,
+    kernels: Vec<LoadedKernel>,
+    /// What is being recorded, by its stream.
+    recordings: HashMap<StreamHandle, Vec<RecordedLaunch>>,
+    graphs: HashMap<GraphHandle, Arc<Vec<RecordedLaunch>>>,
+    /// Handles that were given out.
+    handles: usize,
+}
+
+/// An emulated GPU.
+pub(super) struct EmulatedDevice {
+    facts: DeviceFacts,
+    folder: PathBuf,
+    state: Mutex<State>,
+}
+
+impl EmulatedDevice {
+    /// Keeps compiled kernels in this folder.
+    pub(super) fn new(facts: DeviceFacts, folder: &Path) -> Self {
+        Self {
+            facts,
+            folder: folder.to_owned(),
+            state: Mutex::default(),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn handle(&self) -> usize {
+        let mut state = self.state();
+        state.handles += 1;
+        state.handles
+    }
+
+    /// What cannot be recorded must not be queued while something is.
+    fn refuse_while_recording(&self, what: &str) -> Result<(), CudaError> {
+        match self.state().recordings.is_empty() {
+            true => Ok(()),
+            false => Err(wrong(
+                &self.folder,
+                format!("{what} while a graph is recorded"),
+            )),
+        }
+    }
+
+    /// Checks that a launch is one of its kernel, as far as can be seen.
+    fn check(
+        &self,
+        kernel: LoadedKernel,
+        grid: Grid,
+        arguments: &dyn Arguments,
+    ) -> Result<(), CudaError> {
+        let known = kernel.kernel;
+        let refuse = |reason: String| Err(wrong(Path::new(kernel.name), reason));
+        if grid.threads != known.threads {
+            return refuse(format!(
+                "launched with {} threads a block, and has {}",
+                grid.threads, known.threads
+            ));
+        }
+        if size_of_val(arguments) as u64 != known.argument_bytes {
+            return refuse(format!(
+                "launched with {} bytes of arguments, and takes {}",
+                size_of_val(arguments),
+                known.argument_bytes
+            ));
+        }
+        let declaration = arguments.declaration();
+        if !plain(kernel.file.source).contains(&declaration) {
+            return refuse(format!(
+                "its file does not have the arguments that it is launched with: {declaration}"
+            ));
+        }
+        if grid.blocks.contains(&0) || grid.blocks[1..].iter().any(|&blocks| blocks > 65_535) {
+            return refuse(format!("launched with {:?} blocks", grid.blocks));
+        }
+        Ok(())
+    }
+}
+
+/// Runs a kernel.
+///
+/// # Safety
+/// The arguments are of the kernel, and point to as much as it takes them to.
+unsafe fn run(
+    kernel: LoadedKernel,
+    blocks: [u32; 3],
+    arguments: *const c_void,
+) -> Result<(), CudaError> {
+    // SAFETY: by this function's contract.
+    let wrong_words =
+        unsafe { (kernel.compiled.launch)(kernel.kernel, arguments, blocks.as_ptr()) };
+    if wrong_words.is_null() {
+        return Ok(());
+    }
+    // SAFETY: the library's words are constants that end with a zero.
+    let words = unsafe { CStr::from_ptr(wrong_words) };
+    Err(wrong(
+        Path::new(kernel.name),
+        words.to_string_lossy().into_owned(),
+    ))
+}
+
+/// A text without comments, and with single spaces.
+fn plain(text: &str) -> String {
+    let lines = text.lines();
+    let words = lines.flat_map(|line| line.split("//").next().unwrap_or("").split_whitespace());
+    words.collect::<Vec<_>>().join(" ")
+}
+
+fn memory_of(bytes: usize) -> Layout {
+    Layout::from_size_align(bytes.max(1), ALIGNMENT).expect("not more than there can be")
+}
+
+// SAFETY (all blocks): addresses are of memory that `allocate` gave, or that the caller promises to be as long as is said.
+impl Device for EmulatedDevice {
+    fn facts(&self) -> &DeviceFacts {
+        &self.facts
+    }
+
+    fn free_memory(&self) -> Result<u64, CudaError> {
+        let taken: usize = self.state().taken.values().sum();
+        Ok(self.facts.memory - taken as u64)
+    }
+
+    fn allocate(&self, bytes: usize, what: &'static str) -> Result<Address, CudaError> {
+        self.refuse_while_recording("memory was taken")?;
+        let free = self.free_memory()?;
+        if bytes as u64 > free {
+            return Err(CudaError::OutOfMemory {
+                device: self.facts.name.clone(),
+                what,
+                asked: bytes,
+                free,
+                total: self.facts.memory,
+            });
+        }
+        // SAFETY: the layout has at least one byte.
+        let at = unsafe { alloc(memory_of(bytes)) };
+        assert!(!at.is_null(), "the machine has {bytes} bytes left");
+        // SAFETY: so many bytes were just given.
+        unsafe { at.write_bytes(UNWRITTEN, bytes) };
+        let at = at as u64;
+        self.state().taken.insert(at, bytes);
+        Ok(Address(at))
+    }
+
+    unsafe fn free(&self, at: Address) {
+        if let Some(bytes) = self.state().taken.remove(&at.0) {
+            // SAFETY: see the impl.
+            unsafe { dealloc(at.0 as *mut u8, memory_of(bytes)) };
+        }
+    }
+
+    fn allocate_pinned(&self, bytes: usize) -> Result<NonNull<u8>, CudaError> {
+        // SAFETY: the layout has at least one byte.
+        let at = unsafe { alloc_zeroed(memory_of(bytes)) };
+        Ok(NonNull::new(at).expect("the machine has memory left"))
+    }
+
+    unsafe fn free_pinned(&self, at: NonNull<u8>, bytes: usize) {
+        // SAFETY: see the impl.
+        unsafe { dealloc(at.as_ptr(), memory_of(bytes)) };
+    }
+
+    fn function(
+        &self,
+        file: &'static KernelFile,
+        kernel: &'static str,
+        _shared: u32,
+    ) -> Result<Function, CudaError> {
+        let mut state = self.state();
+        let known = |loaded: &LoadedKernel| loaded.name == kernel && loaded.file.name == file.name;
+        if let Some(number) = state.kernels.iter().position(known) {
+            return Ok(Function(number));
+        }
+        let compiled = CompiledFile::get(&self.folder, file)?;
+        state.kernels.push(LoadedKernel {
+            name: kernel,
+            file,
+            compiled,
+            kernel: compiled.kernel(kernel)?,
+        });
+        Ok(Function(state.kernels.len() - 1))
+    }
+
+    fn create_stream(&self) -> Result<StreamHandle, CudaError> {
+        Ok(StreamHandle(self.handle()))
+    }
+
+    unsafe fn destroy_stream(&self, _: StreamHandle) {}
+
+    fn create_event(&self) -> Result<EventHandle, CudaError> {
+        Ok(EventHandle(self.handle()))
+    }
+
+    unsafe fn destroy_event(&self, _: EventHandle) {}
+
+    unsafe fn copy_in(
+        &self,
+        _: StreamHandle,
+        to: Address,
+        from: *const u8,
+        bytes: usize,
+    ) -> Result<(), CudaError> {
+        self.refuse_while_recording("a copy was queued")?;
+        // SAFETY: see the impl.
+        unsafe { std::ptr::copy_nonoverlapping(from, to.0 as *mut u8, bytes) };
+        Ok(())
+    }
+
+    unsafe fn copy_out(
+        &self,
+        _: StreamHandle,
+        to: *mut u8,
+        from: Address,
+        bytes: usize,
+    ) -> Result<(), CudaError> {
+        self.refuse_while_recording("a copy was queued")?;
+        // SAFETY: see the impl.
+        unsafe { std::ptr::copy_nonoverlapping(from.0 as *const u8, to, bytes) };
+        Ok(())
+    }
+
+    unsafe fn fill(
+        &self,
+        _: StreamHandle,
+        at: Address,
+        value: u8,
+        bytes: usize,
+    ) -> Result<(), CudaError> {
+        self.refuse_while_recording("memory was filled")?;
+        // SAFETY: see the impl.
+        unsafe { std::ptr::write_bytes(at.0 as *mut u8, value, bytes) };
+        Ok(())
+    }
+
+    unsafe fn launch(
+        &self,
+        stream: StreamHandle,
+        function: Function,
+        grid: Grid,
+        arguments: &dyn Arguments,
+    ) -> Result<(), CudaError> {
+        let mut state = self.state();
+        let kernel = state.kernels[function.0];
+        self.check(kernel, grid, arguments)?;
+        let from = std::ptr::from_ref(arguments).cast::<u8>();
+        let Some(recording) = state.recordings.get_mut(&stream) else {
+            drop(state);
+            // SAFETY: see the impl.
+            return unsafe { run(kernel, grid.blocks, from.cast()) };
+        };
+        let bytes = size_of_val(arguments);
+        let mut copied: CopiedArguments = vec![MaybeUninit::uninit(); bytes.div_ceil(8)].into();
+        // SAFETY: there is room for as many bytes.
+        unsafe { std::ptr::copy_nonoverlapping(from, copied.as_mut_ptr().cast(), bytes) };
+        recording.push(RecordedLaunch {
+            kernel,
+            blocks: grid.blocks,
+            arguments: copied,
+        });
+        Ok(())
+    }
+
+    fn begin_capture(&self, stream: StreamHandle) -> Result<(), CudaError> {
+        self.state().recordings.insert(stream, Vec::new());
+        Ok(())
+    }
+
+    fn end_capture(&self, stream: StreamHandle) -> Result<GraphHandle, CudaError> {
+        let graph = GraphHandle(self.handle());
+        let mut state = self.state();
+        let recorded = state.recordings.remove(&stream).unwrap_or_default();
+        state.graphs.insert(graph, Arc::new(recorded));
+        Ok(graph)
+    }
+
+    unsafe fn destroy_graph(&self, graph: GraphHandle) {
+        self.state().graphs.remove(&graph);
+    }
+
+    unsafe fn launch_graph(&self, _: StreamHandle, graph: GraphHandle) -> Result<(), CudaError> {
+        let recorded = self.state().graphs.get(&graph).cloned();
+        for launch in recorded.iter().flat_map(|recorded| recorded.iter()) {
+            // SAFETY: see the impl.
+            unsafe {
+                run(
+                    launch.kernel,
+                    launch.blocks,
+                    launch.arguments.as_ptr().cast(),
+                )?
+            };
+        }
+        Ok(())
+    }
+
+    fn record(&self, _: StreamHandle, _: EventHandle) -> Result<(), CudaError> {
+        Ok(())
+    }
+
+    fn wait_on_stream(&self, _: StreamHandle, _: EventHandle) -> Result<(), CudaError> {
+        Ok(())
+    }
+
+    fn wait_for_event(&self, _: EventHandle) -> Result<(), CudaError> {
+        self.refuse_while_recording("an event was waited for")
+    }
+
+    fn wait_for_stream(&self, _: StreamHandle) -> Result<(), CudaError> {
+        self.refuse_while_recording("a stream was waited for")
+    }
+}

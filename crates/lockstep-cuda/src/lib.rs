@@ -1,0 +1,38 @@
+//! Networks on NVIDIA GPUs, with the bits of the processor.
+//!
+//! The same networks as lockstep-nn's, trained by kernels of our own: every sum is one chain in the processor's order,
+//! products are fused where they are there and nowhere else, and elementary functions and random numbers are the same. So
+//! a run has the same weights on a laptop, on a GPU, and in a gang of both.
+//!
+//! [`Gpu`] is a device, [`DataSet`] what lies in its memory, and [`Training`] a network that is trained on it: whole epochs
+//! are handed over, steps are queued and done later, and nothing comes back but what is asked for. The state vector has
+//! the layout of lockstep-nn.
+//!
+//! Nothing of CUDA is needed to build this, and only NVIDIA's driver to run it. Without a GPU, the same kernels run on an
+//! emulated one ([`driver`]), so that all of this is tested anywhere. `README.md` says how an operation is added.
+
+mod arguments;
+mod data_set;
+pub mod driver;
+mod epoch;
+mod error;
+mod gpu;
+mod kernels;
+mod launch;
+mod memory;
+mod network;
+mod plan;
+mod setup;
+mod streams;
+mod training;
+
+pub use arguments::Arguments;
+pub use data_set::DataSet;
+pub use epoch::{Epoch, LaneReport};
+pub use error::CudaError;
+pub use gpu::Gpu;
+pub use kernels::KernelFile;
+#[cfg(feature = "emulated")]
+pub use kernels::{FILES, HEADERS};
+pub use setup::{LaneRows, ModelDescription, Setup, WorkerBatch};
+pub use training::Training;

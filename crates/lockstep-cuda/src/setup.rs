@@ -1,0 +1,178 @@
+//! What is trained, and which part of it: all that a [`Training`](crate::Training) is made with.
+
+use crate::error::CudaError;
+use crate::plan::Plan;
+use lockstep_nn::{Layout, Loss, Model, OperationChain, Optimizer};
+
+/// A network as lockstep-nn has built it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModelDescription {
+    /// What it computes.
+    pub operations: OperationChain,
+    /// Where every tensor lies in the state vector.
+    pub layout: Layout,
+    /// What it minimises.
+    pub loss: Loss,
+}
+
+impl ModelDescription {
+    /// Of a model, which may have been built for a single row.
+    pub fn of(model: &Model) -> Self {
+        Self {
+            operations: model.operations(),
+            layout: model.layout().clone(),
+            loss: model.loss(),
+        }
+    }
+
+    /// Numbers of a row of inputs.
+    pub fn inputs(&self) -> usize {
+        self.operations.input.len()
+    }
+
+    /// Numbers that it says of every row.
+    pub fn outputs(&self) -> usize {
+        self.operations.output().len()
+    }
+}
+
+/// One of a worker's lanes, in batches of one size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LaneRows {
+    /// Which of the worker's lanes it is, counted from 0.
+    pub lane: usize,
+    /// How many rows it has; at least one.
+    pub rows: usize,
+}
+
+/// A worker's part of batches of one size.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkerBatch {
+    /// Samples of the batch, over all workers.
+    pub samples: usize,
+    /// Where in the batch the worker's rows begin. They follow each other.
+    pub first: usize,
+    /// The lanes that have rows, in order.
+    pub lanes: Vec<LaneRows>,
+    /// Which sums are formed of the lanes' gradients, in order, by places in `lanes`: the second is added to the first.
+    pub adds: Vec<(usize, usize)>,
+    /// Which lanes, by their places, have the worker's partial sums then. A worker that trains alone has one.
+    pub partials: Vec<usize>,
+}
+
+impl WorkerBatch {
+    /// Rows of this worker.
+    pub fn rows(&self) -> usize {
+        self.lanes.iter().map(|lane| lane.rows).sum()
+    }
+
+    fn check(&self, lanes: usize) -> Result<(), CudaError> {
+        let places = self.lanes.len();
+        let pairs = self.adds.iter().flat_map(|&(into, from)| [into, from]);
+        let is_place = |place: usize| place < places;
+        let wrong = |what, found: String, expected: String| {
+            Err(CudaError::Mismatch {
+                what,
+                found,
+                expected,
+            })
+        };
+        if let Some(lane) = self.lanes.iter().find(|lane| lane.lane >= lanes) {
+            return wrong(
+                "a lane",
+                lane.lane.to_string(),
+                format!("one below {lanes}"),
+            );
+        }
+        if self.lanes.iter().any(|lane| lane.rows == 0) {
+            return wrong(
+                "the rows of a lane of a batch",
+                "0".to_owned(),
+                "at least 1".to_owned(),
+            );
+        }
+        if self.first + self.rows() > self.samples {
+            let found = format!("{} rows from {} on", self.rows(), self.first);
+            return wrong(
+                "a worker's rows",
+                found,
+                format!("some of {}", self.samples),
+            );
+        }
+        if let Some(place) = pairs
+            .chain(self.partials.iter().copied())
+            .find(|&place| !is_place(place))
+        {
+            let expected = format!("one below {places}");
+            return wrong("the place of a lane", place.to_string(), expected);
+        }
+        if places > 0 && self.partials.len() != 1 {
+            let found = self.partials.len().to_string();
+            return wrong(
+                "partial sums of a worker that trains alone",
+                found,
+                "1".to_owned(),
+            );
+        }
+        Ok(())
+    }
+}
+
+/// What a training is made with.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Setup {
+    /// The network.
+    pub model: ModelDescription,
+    /// How parameters follow their gradient.
+    pub optimizer: Optimizer,
+    /// The run's seed.
+    pub seed: u64,
+    /// How many lanes the worker has.
+    pub lanes: usize,
+    /// Its part of a full batch, and of the last one of an epoch.
+    pub batches: [WorkerBatch; 2],
+    /// Samples of an epoch.
+    pub samples: usize,
+    /// The most rows that are scored at a time.
+    pub scored_rows: usize,
+}
+
+impl Setup {
+    /// Steps of an epoch.
+    pub fn steps(&self) -> usize {
+        self.samples.div_ceil(self.batches[0].samples.max(1))
+    }
+
+    /// Rows that memory is planned for.
+    pub(crate) fn most_rows(&self) -> usize {
+        let rows = self.batches.iter().map(WorkerBatch::rows);
+        rows.max().unwrap_or(0).max(self.scored_rows)
+    }
+
+    /// Bytes of a GPU's memory that training needs, beside the data set. No GPU is needed to say so.
+    ///
+    /// # Errors
+    /// When there is no kernel for something in the network, or the parts do not fit.
+    pub fn memory_needed(&self) -> Result<usize, CudaError> {
+        Ok(Plan::new(self, [0; 2])?.bytes().iter().sum())
+    }
+
+    pub(crate) fn check(&self) -> Result<(), CudaError> {
+        let [full, last] = &self.batches;
+        for batch in [full, last] {
+            batch.check(self.lanes)?;
+        }
+        let of_last = match self.samples % full.samples.max(1) {
+            0 => full.samples,
+            rest => rest,
+        };
+        if last.samples != of_last {
+            return Err(CudaError::Mismatch {
+                what: "the samples of the last batch",
+                found: last.samples.to_string(),
+                expected: of_last.to_string(),
+            });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,183 @@
+//! What a training promises beside its bits: no memory is taken for a step, as much is taken as was forecast, what does
+//! not fit is refused, and what was read goes on elsewhere.
+
+use crate::conformance::{Case, device, example, setup};
+use crate::emulated;
+use lockstep_cuda::{CudaError, DataSet, Epoch, Gpu, Setup, Training};
+use lockstep_nn::{EmbeddingTable, LayerSpec, LossSum, NamedLayer, Update, layers};
+use lockstep_testkit::allocations;
+
+fn gpu() -> Option<Gpu> {
+    let driver = emulated()?;
+    Some(Gpu::of(&driver, 0).unwrap())
+}
+
+/// The parts of an epoch of a case.
+fn parts(case: &Case, epoch: usize) -> (Vec<u32>, Vec<Update>, Vec<LossSum>) {
+    let updates = (0..case.steps()).map(|i| case.update(epoch, i)).collect();
+    let sums = vec![LossSum::default(); case.lanes()];
+    (case.order(epoch), updates, sums)
+}
+
+fn begin(training: &mut Training, case: &Case, epoch: usize) -> Result<(), CudaError> {
+    let (order, updates, sums) = parts(case, epoch);
+    training.begin_epoch(Epoch {
+        step: case.step(epoch, 0),
+        in_epoch: 0,
+        order: &order,
+        updates: &updates,
+        sums: &sums,
+    })
+}
+
+fn train(training: &mut Training, case: &Case, epoch: usize) {
+    begin(training, case, epoch).unwrap();
+    for _ in 0..case.steps() {
+        training.queue_step().unwrap();
+    }
+}
+
+fn data(gpu: &Gpu, case: &Case) -> DataSet {
+    DataSet::new(gpu, &case.inputs, case.input.len(), &case.classes).unwrap()
+}
+
+fn values(training: &Training, case: &Case) -> Vec<f32> {
+    let mut values = vec![0.0; case.values.len()];
+    training.read_values(&mut values).unwrap();
+    values
+}
+
+#[test]
+fn queueing_steps_takes_no_memory() {
+    let Some(gpu) = gpu() else { return };
+    let case = example();
+    let mut training = device(&gpu, &case);
+    begin(&mut training, &case, 0).unwrap();
+    let taken = allocations(|| {
+        for _ in 0..case.steps() {
+            training.queue_step().unwrap();
+        }
+    });
+    assert_eq!(taken, 0);
+    let rows = training
+        .report()
+        .unwrap()
+        .iter()
+        .map(|lane| lane.epoch.rows)
+        .sum::<u64>();
+    assert_eq!(rows, case.samples as u64, "something was computed");
+}
+
+#[test]
+fn as_much_memory_is_taken_as_was_forecast() {
+    let Some(gpu) = gpu() else { return };
+    let case = example();
+    let before = gpu.free_memory().unwrap();
+    let set = data(&gpu, &case);
+    let between = gpu.free_memory().unwrap();
+    assert_eq!(
+        before - between,
+        DataSet::bytes(set.samples(), set.width()) as u64
+    );
+    let forecast = setup(&case).memory_needed().unwrap() as u64;
+    let training = Training::new(&gpu, setup(&case), set, &case.values).unwrap();
+    assert_eq!(between - gpu.free_memory().unwrap(), forecast);
+    drop(training);
+    assert_eq!(gpu.free_memory().unwrap(), before, "all is given back");
+}
+
+#[test]
+fn what_was_read_goes_on_elsewhere_with_the_same_bits() {
+    let Some(gpu) = gpu() else { return };
+    let case = example();
+    let mut first = device(&gpu, &case);
+    train(&mut first, &case, 0);
+    let mut second = device(&gpu, &case);
+    second.write_values(&values(&first, &case)).unwrap();
+    let mut plane = vec![0.0; case.values.len()];
+    first.read_plane(0, &mut plane).unwrap();
+    second.write_plane(0, &plane).unwrap();
+    for training in [&mut first, &mut second] {
+        train(training, &case, 1);
+    }
+    let bits = |training| {
+        values(training, &case)
+            .iter()
+            .map(|x| x.to_bits())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(bits(&first), bits(&second));
+}
+
+#[test]
+fn what_does_not_fit_is_refused_with_what_would() {
+    let Some(gpu) = gpu() else { return };
+    let case = example();
+    let refused = |setup: Setup, set: DataSet, values: &[f32]| {
+        let training = Training::new(&gpu, setup, set, values);
+        training.err().expect("a refusal").to_string()
+    };
+    let found = refused(setup(&case), data(&gpu, &case), &case.values[1..]);
+    let (short, all) = (case.values.len() - 1, case.values.len());
+    assert_eq!(
+        found,
+        format!("the state vector: {short} numbers instead of {all} numbers")
+    );
+
+    let many = vec![7; case.classes.len()];
+    let set = DataSet::new(&gpu, &case.inputs, case.input.len(), &many).unwrap();
+    let found = refused(setup(&case), set, &case.values);
+    assert_eq!(
+        found,
+        "the classes of the data set: 8 instead of at most the 5 that the network has"
+    );
+
+    let mut wrong = setup(&case);
+    wrong.batches[1].samples += 1;
+    let found = refused(wrong, data(&gpu, &case), &case.values);
+    assert!(
+        found.starts_with("the samples of the last batch: "),
+        "{found}"
+    );
+
+    let mut wide = setup(&case);
+    wide.scored_rows = 1 << 30;
+    let found = refused(wide, data(&gpu, &case), &case.values);
+    assert!(
+        found.contains("has too little free memory for training"),
+        "{found}"
+    );
+
+    let mut training = device(&gpu, &case);
+    let over = training.queue_step().unwrap_err().to_string();
+    assert_eq!(over, "a step of the epoch: 4 instead of at most 3");
+    let (mut order, updates, sums) = parts(&case, 0);
+    order[2] = 1000;
+    let epoch = Epoch {
+        step: 0,
+        in_epoch: 0,
+        order: &order,
+        updates: &updates,
+        sums: &sums,
+    };
+    let found = training.begin_epoch(epoch).unwrap_err().to_string();
+    assert!(found.starts_with("a sample of the epoch: 1000"), "{found}");
+    let found = training.scores(&case.inputs).unwrap_err().to_string();
+    assert!(
+        found.starts_with("the rows that are scored at a time: "),
+        "{found}"
+    );
+}
+
+#[test]
+fn a_layer_without_kernels_is_refused_by_its_name() {
+    let tables = vec![EmbeddingTable { rows: 3, width: 2 }];
+    let embedding = LayerSpec::Embedding(layers::Embedding { tables });
+    let mut case = example();
+    case.layers.insert(0, NamedLayer::new("places", embedding));
+    let found = setup(&case).memory_needed().unwrap_err().to_string();
+    assert!(
+        found.starts_with("an embedding cannot be computed on a GPU yet"),
+        "{found}"
+    );
+}

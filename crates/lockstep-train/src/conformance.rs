@@ -1,0 +1,393 @@
+//! What every device promises, held against the definition of a step in plain loops.
+//!
+//! A job is trained for some steps on one worker, and each step is also done as it is defined: every lane's gradient by
+//! the layers, the lanes added in their tree, the norm clipped, each chunk updated. All vectors, losses, marks and what
+//! the network says then must have the same bits.
+
+use crate::batches::Batches;
+use crate::device::{Device, EpochPlan, ReplicaSetup};
+use crate::host::HostDevice;
+use crate::lanes::LaneProgram;
+use crate::marks::MarkedPlaces;
+use crate::prepare::{largest_lane, model_on, working_model};
+use crate::sets::Sets;
+use crate::snapshot::{Position, Snapshot};
+use lockstep_base::fs::CacheDir;
+use lockstep_gang::{AbortSwitch, CollectiveExt, Solo, tree};
+use lockstep_job::Job;
+use lockstep_nn::optimizer::square_sum;
+use lockstep_nn::{
+    Capacity, Collect, LossSum, Model, StatePart, StateVector, Step, Threads, Update, add,
+};
+use lockstep_resolve::{ResolvedJob, TrainingSettings};
+use std::fs;
+use std::ops::Range;
+use std::path::Path;
+
+/// Numbers of a summed gradient whose squares are added at a time.
+const BLOCK: usize = 2048;
+
+/// A job on little data, with the folder that the data lies in.
+pub(crate) struct Specimen {
+    _folder: tempfile::TempDir,
+    sets: Sets,
+    settings: TrainingSettings,
+}
+
+impl Specimen {
+    /// A job on 43 images of 12 x 10 pixels of four classes, or as many rows of nine numbers of three. It begins with the
+    /// keys of [data].
+    fn new(job: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let (samples, len) = (43u32, 360u32);
+        let noise = |i: u32| (i.wrapping_mul(2_654_435_761) >> 24) as u8;
+        let mut images = vec![0, 0, 8, 4];
+        images.extend(
+            [samples, 12, 10, 3]
+                .iter()
+                .flat_map(|side| side.to_be_bytes()),
+        );
+        images.extend((0..samples * len).map(noise));
+        let mut labels = vec![0, 0, 8, 1];
+        labels.extend(samples.to_be_bytes());
+        labels.extend((0..samples).map(|i| noise(i + 77) % 4));
+        fs::write(path("images"), images).unwrap();
+        fs::write(path("labels"), labels).unwrap();
+        let row = |i: u32| {
+            let number = |j: u32| format!("{}", f32::from(noise(90 * i + j)) / 64.0 - 1.7);
+            let numbers: Vec<_> = (0..9).map(number).collect();
+            format!(
+                "{},{}\n",
+                numbers.join(","),
+                ["a", "b", "c"][(i % 3) as usize]
+            )
+        };
+        let rows: String = (0..samples).map(row).collect();
+        fs::write(path("rows.csv"), format!("a,b,c,d,e,f,g,h,i,label\n{rows}")).unwrap();
+        let text = format!("name = 'specimen'\n[data]\n{job}");
+        let job = Job::parse(Path::new(&path("job.toml")), &text, &[], None).unwrap();
+        let cache = CacheDir::at(&path("cache")).unwrap();
+        let network = job.network(Path::new("job.toml")).unwrap();
+        let job = ResolvedJob::of(&job, network).unwrap();
+        Self {
+            sets: Sets::open(&job.training, &job.sets, &cache, &mut |_| {}).unwrap(),
+            settings: job.training,
+            _folder: folder,
+        }
+    }
+
+    /// The job's network on the processor, and what it begins with.
+    fn model(&self) -> (Model, Snapshot) {
+        let (model, _) =
+            working_model(&self.settings, &self.sets.facts(), &Threads::default()).unwrap();
+        let beginning = Snapshot {
+            position: Position {
+                lane_sums: vec![LossSum::default(); self.settings.lanes],
+                ..Position::default()
+            },
+            state: model.initial_state(self.settings.seed),
+            ..Snapshot::default()
+        };
+        (model, beginning)
+    }
+
+    fn update(&self, number: u64) -> Update {
+        let optimizer = self.settings.learner.optimizer;
+        optimizer.at(number, 0.02 / (1.0 + number as f32))
+    }
+}
+
+/// What some steps come to.
+#[derive(PartialEq)]
+struct Outcome {
+    /// Values, the optimizer's vectors, the average, and what the network says.
+    vectors: [Vec<u32>; 5],
+    losses: Vec<(u64, u64, u64)>,
+    recent: Vec<(u64, u64, u64)>,
+    marks: Vec<u32>,
+    norm: Option<u64>,
+}
+
+fn bits(numbers: &[f32]) -> Vec<u32> {
+    numbers.iter().map(|x| x.to_bits()).collect()
+}
+
+fn sums(sums: &[LossSum]) -> Vec<(u64, u64, u64)> {
+    let of = |sum: &LossSum| (sum.loss.to_bits(), sum.correct, sum.rows);
+    sums.iter().map(of).collect()
+}
+
+/// Rows that the network is asked about in the end.
+fn questions(specimen: &Specimen, model: &Model) -> Vec<f32> {
+    let mut rows = vec![0.0; 3 * specimen.sets.input_len()];
+    specimen
+        .sets
+        .train
+        .gather(&[2, 40, 7], &specimen.sets.normaliser, &mut rows);
+    assert!(model.outputs() > 0);
+    rows
+}
+
+/// Two epochs on a device.
+fn on_device(specimen: &Specimen, device: &mut dyn Device) -> Outcome {
+    let (model, beginning) = specimen.model();
+    let (settings, sets) = (&specimen.settings, &specimen.sets);
+    let setup = ReplicaSetup::new(settings, sets, model.layout(), 0).unwrap();
+    let plan = setup.exchange.plan.clone();
+    let steps = setup.steps_per_epoch;
+    let solo = Solo::new(plan, AbortSwitch::default()).unwrap();
+    let mut replica = device
+        .replica(sets, setup, &beginning, Box::new(solo))
+        .unwrap();
+    for epoch in 0..2 {
+        let first = epoch * steps;
+        replica.begin_epoch(EpochPlan {
+            epoch: epoch as u32 + 1,
+            done: 0,
+            first_step: first,
+            updates: (first..first + steps)
+                .map(|number| specimen.update(number))
+                .collect(),
+        });
+        for _ in 0..steps {
+            replica.compute().unwrap();
+            assert_eq!(replica.finish(1).unwrap(), 1);
+            replica.mark();
+        }
+    }
+    replica.settle().unwrap();
+    replica.gather_state().unwrap();
+    replica.gather_planes().unwrap();
+    replica.collective().barrier().unwrap();
+    let mut recent = vec![LossSum::default(); settings.lanes];
+    replica.take_recent_losses(&mut recent).unwrap();
+    let rows = questions(specimen, &model);
+    let said = bits(replica.evaluation(None).0.scores(&rows));
+    let losses = sums(replica.epoch_losses().unwrap());
+    let (marks, norm) = (replica.take_marks().unwrap(), replica.gradient_norm());
+    let vectors = replica.vectors();
+    let [first, second] = vectors.planes.map(bits);
+    Outcome {
+        vectors: [
+            bits(vectors.values),
+            first,
+            second,
+            bits(vectors.average.unwrap_or_default()),
+            said,
+        ],
+        losses,
+        recent: sums(&recent),
+        marks,
+        norm: norm.map(f64::to_bits),
+    }
+}
+
+/// The sum of the lanes of a node of the tree, of those that there are.
+fn in_tree(lanes: &[Option<Vec<f32>>], node: Range<usize>) -> Option<Vec<f32>> {
+    let Some(middle) = tree::split(&node) else {
+        return lanes[node.start].clone();
+    };
+    let left = in_tree(lanes, node.start..middle);
+    let right = in_tree(lanes, middle..node.end);
+    match (left, right) {
+        (Some(mut left), Some(right)) => {
+            add(&mut left, &right);
+            Some(left)
+        }
+        (left, right) => left.or(right),
+    }
+}
+
+/// The same by definition.
+fn by_definition(specimen: &Specimen) -> Outcome {
+    let (mut model, beginning) = specimen.model();
+    let (settings, sets) = (&specimen.settings, &specimen.sets);
+    let layout = model.layout().clone();
+    let setup = ReplicaSetup::new(settings, sets, &layout, 0).unwrap();
+    let marked = MarkedPlaces::new(&layout);
+    let mut state = StateVector::new(&layout, &beginning.state, 2);
+    let mut average: Option<Vec<f32>> = None;
+    let mut batches = Batches::new(sets, settings, false);
+    let mut losses = vec![LossSum::default(); settings.lanes];
+    let mut recent = losses.clone();
+    let (mut marks, mut norm) = (Vec::new(), None);
+    for number in 0..2 * setup.steps_per_epoch {
+        let step = number % setup.steps_per_epoch;
+        if step == 0 {
+            batches.begin((number / setup.steps_per_epoch) as u32 + 1);
+            losses.fill(LossSum::default());
+        }
+        let is_last = step + 1 == setup.steps_per_epoch;
+        let program: &LaneProgram = &setup.programs[usize::from(is_last)];
+        batches.prepare(sets, program, step);
+        let mut lanes = vec![None; settings.lanes];
+        let mut first_loss = 0.0;
+        for (i, work) in program.work.iter().enumerate() {
+            let (batch, samples) = batches.rows(batches.lanes()[i].clone());
+            let mut collect = Collect::new(state.values(), &layout);
+            let step = Step {
+                seed: settings.seed,
+                number,
+                samples,
+                batch: program.batch,
+            };
+            let sum = model.gradient(&mut collect, batch, step);
+            losses[work.lane] += sum;
+            recent[work.lane] += sum;
+            if work.lane == 0 {
+                first_loss = sum.loss;
+            }
+            lanes[work.lane] = Some(collect.gradient);
+        }
+        let gradient = in_tree(&lanes, 0..settings.lanes).unwrap();
+        let mut update = specimen.update(number);
+        if let Some(most) = settings.learner.clip_norm {
+            let squares = |chunk: &Range<usize>| -> f64 {
+                let blocks = gradient[chunk.clone()].chunks(BLOCK);
+                blocks.fold(0.0, |sum, block| sum + square_sum(block))
+            };
+            let chunks = layout.chunks.iter().enumerate();
+            let counted = chunks.filter(|(_, chunk)| chunk.start < layout.parameters);
+            let trained = counted.filter(|(number, _)| !layout.is_frozen(*number));
+            let length = trained.map(|(_, chunk)| squares(chunk)).sum::<f64>().sqrt();
+            norm = Some(length.to_bits());
+            let scale = if length > most {
+                (most / length) as f32
+            } else {
+                1.0
+            };
+            update = update.scaled(scale);
+        }
+        for (number, chunk) in layout.chunks.iter().enumerate() {
+            if !layout.is_frozen(number) {
+                let update = update.at_part(layout.rates[number]);
+                state.update(chunk.clone(), &gradient[chunk.clone()], &update);
+            }
+        }
+        if let Some(kept) = settings.learner.average {
+            let share = (1.0 - kept) as f32;
+            match &mut average {
+                None => average = Some(state.values().to_vec()),
+                Some(average) => {
+                    for range in layout.trained() {
+                        let values = &state.values()[range.clone()];
+                        lockstep_nn::optimizer::average(&mut average[range], values, share);
+                    }
+                }
+            }
+        }
+        marks.push(MarkedPlaces::of_loss(first_loss));
+        marked.look(number + 1, state.values(), &mut marks);
+    }
+    let rows = questions(specimen, &model);
+    let kept = average.clone().unwrap_or(state.values().to_vec());
+    let said = bits(model.scores(&kept, &rows));
+    let planes = settings.learner.optimizer.planes();
+    let plane = |number: usize, state: &mut StateVector| match number < planes {
+        true => bits(state.part_mut(StatePart::Plane(number))),
+        false => Vec::new(),
+    };
+    Outcome {
+        vectors: [
+            bits(state.values()),
+            plane(0, &mut state),
+            plane(1, &mut state),
+            bits(&average.unwrap_or_default()),
+            said,
+        ],
+        losses: sums(&losses),
+        recent: sums(&recent),
+        marks,
+        norm,
+    }
+}
+
+impl Outcome {
+    /// Says where two differ.
+    fn difference(&self, other: &Self) -> Option<String> {
+        let names = ["values", "plane 0", "plane 1", "average", "scores"];
+        for ((name, own), other) in names.iter().zip(&self.vectors).zip(&other.vectors) {
+            let mut pairs = own.iter().zip(other);
+            if own.len() != other.len() {
+                return Some(format!("{name}: {} and {} numbers", own.len(), other.len()));
+            }
+            if let Some(at) = pairs.position(|(own, other)| own != other) {
+                return Some(format!("{name} from number {at} on"));
+            }
+        }
+        let rest = [
+            ("losses", self.losses == other.losses),
+            ("recent losses", self.recent == other.recent),
+            ("marks", self.marks == other.marks),
+            ("the norm", self.norm == other.norm),
+        ];
+        let first = rest.iter().find(|(_, same)| !same);
+        first.map(|(name, _)| (*name).to_owned())
+    }
+}
+
+/// Pictures, as an IDX file has them, and rows of a table.
+const IMAGES: &str = "train = { images = 'images', labels = 'labels' }\n";
+const ROWS: &str = "train = { csv = 'rows.csv', label = 'label' }\n";
+
+/// The jobs that every device must train: dense and convolutional networks, each way of exchanging a layer, lanes that
+/// end up without rows, clipping, averages, frozen layers, mixed and smoothed targets.
+fn jobs() -> Vec<String> {
+    let mlp = "[model]\nkind = 'mlp'\nhidden = [512, 40]\nbatch_norm = true\ndropout = 0.3\n";
+    let wide = "[model]\nkind = 'mlp'\nhidden = [640]\n";
+    let cnn = "[model]\nkind = 'cnn'\nchannels = [16, 32]\ndropout = [0.2, 0.3]\ndense = 24\n";
+    let crops = "normalise = { mean = [0.4, 0.5, 0.6], std = [0.2, 0.2, 0.3] }\n\
+                 augment = { crop_padding = 2, flip = true, mixup = 0.4 }\n";
+    let sgd = "optimizer = { kind = 'sgd', lr = 0.1, momentum = 0.9 }";
+    let ahead = "optimizer = { kind = 'sgd', lr = 0.1, momentum = 0.9, nesterov = true }";
+    let train = |batch: usize, lanes: usize, keys: &str| {
+        format!("[train]\nepochs = 2\nbatch = {batch}\nlanes = {lanes}\n{keys}\n")
+    };
+    vec![
+        format!("{ROWS}{mlp}{}", train(10, 1, sgd)),
+        format!(
+            "{ROWS}{mlp}{}",
+            train(10, 5, "clip_norm = 0.01\noptimizer = 'adam'")
+        ),
+        format!("{IMAGES}{wide}{}", train(10, 4, ahead)),
+        format!(
+            "{IMAGES}{wide}{}",
+            train(10, 3, "average = 0.9\noptimizer = 'lion'")
+        ),
+        format!(
+            "{IMAGES}{crops}{cnn}{}",
+            train(14, 3, "label_smoothing = 0.1\noptimizer = 'adamw'")
+        ),
+        format!(
+            "{IMAGES}{cnn}{}",
+            train(20, 2, "freeze = ['layers.0']\noptimizer = 'rmsprop'")
+        ),
+    ]
+}
+
+/// Trains every job on the devices that `open` opens, and compares.
+pub(crate) fn check(open: impl Fn(&Specimen, Model) -> Box<dyn Device>) {
+    for job in jobs() {
+        let specimen = Specimen::new(&job);
+        let (model, _) = specimen.model();
+        let found = on_device(&specimen, &mut *open(&specimen, model));
+        let expected = by_definition(&specimen);
+        assert_eq!(found.difference(&expected), None, "{job}");
+    }
+}
+
+#[test]
+fn the_processor_trains_to_the_bits_of_the_definition_with_any_threads_and_lanes_in_a_pass() {
+    for (threads, lanes) in [(1, 1), (2, 2), (3, 9)] {
+        let threads = Threads::with_threads(threads).unwrap();
+        check(|specimen, model| {
+            let facts = specimen.sets.facts();
+            let rows = lanes * largest_lane(&specimen.settings, &facts);
+            let rows = rows.max(model.capacity().rows);
+            let capacity = Capacity { rows, lanes };
+            let model = model_on(&threads, &specimen.settings, &facts, capacity).unwrap();
+            Box::new(HostDevice::new(model))
+        });
+    }
+}
