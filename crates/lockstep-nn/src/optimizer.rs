@@ -1,7 +1,7 @@
 //! Optimizers: one pass over a slice of parameters, its gradient and its state.
 //!
 //! Updates work number by number, so any rank may update any slice and the result is the same. They
-//! follow PyTorch's definitions, but for the smallest numbers: what is written is never subnormal ([`flushed`]).
+//! follow PyTorch's definitions, but for the smallest numbers: what is written is never subnormal (see `flushed`).
 
 use crate::math::power;
 use crate::simd::for_each_isa;
