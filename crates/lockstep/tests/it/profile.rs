@@ -39,7 +39,7 @@ fn a_profile_tells_what_every_thread_did_in_some_steps_layer_by_layer() {
             "step 5",
             "layers.0 forward",
             "layers.2 backward",
-            "update",
+            "layers.0 update",
             "exchange",
             "data",
         ] {
