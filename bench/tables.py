@@ -6,8 +6,13 @@
 The table has 5,000,000 rows of 20 columns: 13 numbers, 5 categories, a date and a label of two classes. Every command begins
 with an empty cache, so that the table is decoded each time. `wall` is the time of the whole command. `memory` is the largest sum
 of the proportional set sizes of all its processes, and `own` the same without pages of files, which the system can take back.
-Commands that a program does not know, such as those with parts of a table, are left out for it. Trees need LOCKSTEP_XGBOOST, the
-path of XGBoost's library, in the environment.
+Commands that a program does not know, such as those with parts of a table, are left out for it. `--only trees` runs those
+whose names begin so.
+
+Nothing is brought from a network, and Python's standard library is enough. Trees need the file libxgboost.so of version 3.0 or
+newer, which `--xgboost` or LOCKSTEP_XGBOOST names, or which lies in the folder of each program. It is in the wheel `xgboost-cpu`
+of PyPI, and `lockstep data get xgboost` brings it into the cache: take the folders `xgboost/lib` and `xgboost_cpu.libs` together,
+as they lie beside each other, since the library finds libgomp there.
 """
 
 import argparse
@@ -68,12 +73,26 @@ def tasks(folder, table):
             yield name + split, ["run", job, "--json"]
 
 
+def library(args, programs):
+    """XGBoost's library as the environment names it for the programs; empty if each has its own beside it."""
+    if args.xgboost:
+        if not args.xgboost.is_file():
+            sys.exit(f"--xgboost: there is no file {args.xgboost}")
+        return {"LOCKSTEP_XGBOOST": str(args.xgboost.resolve())}
+    for path in programs.values():
+        if not (Path(path).resolve().parent / "libxgboost.so").is_file():
+            sys.exit(f"trees need --xgboost PATH/libxgboost.so, or that file beside {path}; --only says what to do without them")
+    return {}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--lockstep", action="append", required=True, metavar="NAME=PROGRAM")
     parser.add_argument("--rows", type=int, default=5_000_000)
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--folder", type=Path, default=Path("target/bench-tables"))
+    parser.add_argument("--only", default="", metavar="NAME", help="such as trees, data or network")
+    parser.add_argument("--xgboost", type=Path, default=os.environ.get("LOCKSTEP_XGBOOST"), metavar="FILE")
     args = parser.parse_args()
     folder = args.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
@@ -85,7 +104,10 @@ def main():
         job.unlink()
     programs = dict(named.split("=", 1) for named in args.lockstep)
     found = {}
-    for name, words in tasks(folder, table):
+    chosen = [(name, words) for name, words in tasks(folder, table) if name.startswith(args.only)]
+    trees = any(name.startswith("trees") for name, _ in chosen)
+    environment = {"LOCKSTEP_OFFLINE": "1", **(library(args, programs) if trees else {})}
+    for name, words in chosen:
         for turn in range(args.turns):
             for program, path in programs.items():
                 if found.get((name, program)) == "unknown":
@@ -100,7 +122,7 @@ def main():
                     time.sleep(0.1)
 
                 try:
-                    _, wall = ran([path, *map(str, words)], {"LOCKSTEP_CACHE": str(cache)}, look)
+                    _, wall = ran([path, *map(str, words)], {**environment, "LOCKSTEP_CACHE": str(cache)}, look)
                 except SystemExit as failed:
                     if "unknown key" not in str(failed):
                         raise

@@ -51,8 +51,8 @@ const ELSEWHERE: [(&str, &str); 38] = [
     ("freeze_layers", "freeze"),
 ];
 
-/// Keys that people write at the top of a job file or after `--set`, and where they are.
-const HOMES: [&str; 18] = [
+/// Keys that people write at the top of a job file, in the wrong section or after `--set`, and where they are.
+const HOMES: [&str; 21] = [
     "train.optimizer.lr",
     "train.optimizer.momentum",
     "train.optimizer.weight_decay",
@@ -67,6 +67,9 @@ const HOMES: [&str; 18] = [
     "train.patience",
     "data.val_split",
     "data.test",
+    "data.train.label",
+    "data.train.features",
+    "data.train.types",
     "model.hidden",
     "model.rounds",
     "model.dropout",
@@ -80,8 +83,8 @@ pub(crate) fn meant<'c>(word: &str, candidates: &[&'c str]) -> Option<&'c str> {
     of_others.copied().or_else(|| nearest(word, candidates))
 }
 
-/// Where a key is that was written at the top of a job file.
-pub(crate) fn home(word: &str) -> Option<String> {
+/// Where a key is that was written elsewhere.
+fn home(word: &str) -> Option<String> {
     let known = ELSEWHERE.iter().find(|(theirs, _)| *theirs == word);
     let ours = known.map_or(word, |(_, ours)| ours);
     let mut homes = HOMES.iter();
@@ -89,7 +92,7 @@ pub(crate) fn home(word: &str) -> Option<String> {
     Some(format!("it is the key `{home}`"))
 }
 
-/// What to use instead of `word`: what it is called here, the nearest candidate, else all of them.
+/// What to use instead of `word`: what it is called here, the nearest candidate, where such a key is, else all candidates.
 pub(crate) fn suggestion(word: &str, candidates: &[&str]) -> String {
     if let Some(instead) = xgboost_names::instead(word, candidates) {
         return instead;
@@ -105,7 +108,7 @@ pub(crate) fn suggestion(word: &str, candidates: &[&str]) -> String {
     }
     match nearest(word, candidates) {
         Some(candidate) => format!("did you mean `{candidate}`?"),
-        None => format!("use one of {}", listed(candidates)),
+        None => home(word).unwrap_or_else(|| format!("use one of {}", listed(candidates))),
     }
 }
 
@@ -118,6 +121,9 @@ mod tests {
         assert_eq!(home("lr").unwrap(), "it is the key `train.optimizer.lr`");
         assert_eq!(home("batch_size").unwrap(), "it is the key `train.batch`");
         assert_eq!(home("nonsense"), None);
+        let of_data = ["train", "val_split", "normalise"];
+        let label = "it is the key `data.train.label`";
+        assert_eq!(suggestion("target", &of_data), label);
     }
 
     #[test]
