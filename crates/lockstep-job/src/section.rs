@@ -5,7 +5,7 @@
 
 use crate::Diagnostic;
 use crate::field::{Field, Report};
-use crate::nearest::{meant, suggestion};
+use crate::nearest::{key_instead, meant};
 use crate::source::Spot;
 use crate::tree::Entry;
 use std::path::Path;
@@ -163,7 +163,7 @@ impl<'a> Section<'a> {
             self.report.add(Diagnostic::at(
                 &key.spot,
                 format!("unknown key `{}` in {title}", key.name),
-                suggestion(&key.name, &self.asked),
+                key_instead(&key.name, &self.path, &self.asked),
             ));
         }
         for (key, fix) in self.missing {

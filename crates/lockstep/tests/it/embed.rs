@@ -245,7 +245,7 @@ fn unreadable_pictures_are_listed_and_too_many_of_them_fail() {
     let strict = embed(&place, &["--set", "data.max_bad=0.05"]);
     assert_eq!(strict.code, Some(1));
     for part in [
-        "3 of 40 pictures",
+        "3 of 39 pictures",
         "photos/train",
         "data.max_bad = 0.05",
         "skipped.jsonl",
