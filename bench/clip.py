@@ -12,13 +12,14 @@ import json
 import os
 import pathlib
 import statistics
+import struct
 import subprocess
 import sys
 import venv
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CACHE = pathlib.Path(os.environ.get("LOCKSTEP_CACHE") or pathlib.Path.home() / ".cache/lockstep")
-PACKAGES = ["numpy", "onnx", "onnxruntime", "safetensors"]
+PACKAGES = ["numpy", "onnx", "onnxruntime"]
 HIDDEN, INNER, LAYERS, HEADS, PATCH, SIDE, WIDTH = 768, 3072, 12, 12, 32, 224, 512
 TOKENS = (SIDE // PATCH) ** 2 + 1
 
@@ -148,18 +149,29 @@ def onnx_model(tensors, path):
     onnx.save(model, path)
 
 
+def write_model(folder):
+    """A folder with a model of random weights, and these."""
+    folder.mkdir(parents=True, exist_ok=True)
+    tensors, header, end = weights(), {}, 0
+    for name, array in tensors.items():
+        header[name] = {"dtype": "F32", "shape": array.shape, "data_offsets": [end, end + array.nbytes]}
+        end += array.nbytes
+    text = json.dumps(header).encode()
+    with (folder / "model.safetensors").open("wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text)
+        for array in tensors.values():
+            file.write(array.tobytes())
+    (folder / "config.json").write_text(json.dumps({"model_type": "clip_vision_model"}))
+    return tensors
+
+
 def make_model():
     """The model's folder, made if it is not there."""
-    from safetensors.numpy import save_file
 
     folder = CACHE / "clip-vit-b-32-random"
     if not (folder / "ready").exists():
         print("making a model of the real size", file=sys.stderr)
-        folder.mkdir(parents=True, exist_ok=True)
-        tensors = weights()
-        save_file(tensors, folder / "model.safetensors")
-        (folder / "config.json").write_text(json.dumps({"model_type": "clip_vision_model"}))
-        onnx_model(tensors, folder / "model.onnx")
+        onnx_model(write_model(folder), folder / "model.onnx")
         (folder / "ready").touch()
     return folder
 

@@ -168,19 +168,12 @@ def apart(*words):
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def write_clip(folder):
-    """CLIP ViT-B/32 with random weights, as a folder that Lockstep reads."""
-    import clip
-
-    clip.write(folder)
-
-
 def encoders(options, folder, counts, rows):
     """Pictures a second of the encoders."""
-    from clip import write_safetensors
+    from clip import write_model
 
     model = folder / "clip"
-    write_safetensors(model)
+    write_model(model)
     onnx = folder / "clip.onnx"
     export = [options.lockstep, "export", "--encoder", model, "--onnx", onnx, "--floats"]
     exported = subprocess.run(list(map(str, export)), stdout=subprocess.DEVNULL)
