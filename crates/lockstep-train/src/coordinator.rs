@@ -183,7 +183,11 @@ fn facts(
         steps_per_epoch: prepared.steps_per_epoch,
         epochs: settings.learner.epochs,
         command: Vec::new(),
-        metrics: prepared.metrics.iter().map(|&name| name.into()).collect(),
+        metrics: {
+            let own = settings.metrics.iter().map(|metric| metric.name.as_str());
+            let all = prepared.metrics.iter().copied().chain(own);
+            all.map(str::to_owned).collect()
+        },
         notes: prepared.notes.clone(),
         sets: found
             .map(|(name, set)| FoundData::new(name, &set.name, &set.sha256))

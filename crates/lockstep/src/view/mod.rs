@@ -15,7 +15,7 @@ mod table;
 mod terminal;
 mod words;
 
-pub(crate) use epochs::unit;
+pub(crate) use epochs::{ROUNDS, unit};
 pub(crate) use json::Json;
 pub(crate) use lockstep_cluster::shell;
 pub(crate) use plain::Plain;
