@@ -132,10 +132,13 @@ impl TableSchema {
         let numbers = self.number_names().len();
         let names: Vec<String> = self.inputs().into_iter().map(|input| input.name).collect();
         match self.meaning() {
-            None => notes.push(format!(
-                "a sample has {numbers} numbers, the columns {}",
-                list(&names).1
-            )),
+            None => notes.push(match numbers {
+                1 => format!("a sample has 1 number, the column {}", list(&names).1),
+                _ => format!(
+                    "a sample has {numbers} numbers, the columns {}",
+                    list(&names).1
+                ),
+            }),
             Some(_) => {
                 let kinds = [
                     ("number", "numbers"),

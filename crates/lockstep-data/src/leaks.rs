@@ -1,7 +1,7 @@
 //! Rows that are trained on and measured on: what is measured on them says nothing about new ones.
 
 use crate::{Dataset, TargetKind};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Rows of fewer columns are often the same by chance.
@@ -13,7 +13,16 @@ const ONE_OF: usize = 200;
 /// by chance. Each set comes with the rows that are meant.
 pub fn leak_note(train: (&Dataset, &[u32]), measured: (&Dataset, &[u32])) -> Option<String> {
     let (set, rows) = measured;
-    if train.0.table().columns.len() < LEAST_COLUMNS || rows.is_empty() {
+    if train.0.table().columns.is_empty() || rows.is_empty() {
+        return None;
+    }
+    if set.sha256() == train.0.sha256() {
+        // The same table: its rows are known by their places, and nothing is the same by chance.
+        let trained: HashSet<u32> = train.1.iter().copied().collect();
+        let both = rows.iter().filter(|row| trained.contains(row)).count();
+        return (both > 0).then(|| sentence(both, set, rows.len()));
+    }
+    if train.0.table().columns.len() < LEAST_COLUMNS {
         return None;
     }
     let mut seen: HashMap<u64, usize> = HashMap::with_capacity(rows.len());
@@ -27,14 +36,15 @@ pub fn leak_note(train: (&Dataset, &[u32]), measured: (&Dataset, &[u32])) -> Opt
             break;
         }
     }
-    let name = set.name();
-    (both * ONE_OF > rows.len()).then(|| {
-        format!(
-            "{both} of the {} rows of {name} are trained on too, with the same inputs and label: what is measured on them \
-             is too good",
-            rows.len()
-        )
-    })
+    (both * ONE_OF > rows.len()).then(|| sentence(both, set, rows.len()))
+}
+
+fn sentence(both: usize, set: &Dataset, rows: usize) -> String {
+    format!(
+        "{both} of the {rows} rows of {} are trained on too, with the same inputs and label: what is measured on them is too \
+         good",
+        set.name()
+    )
 }
 
 /// A hash of all that is known of a row.

@@ -137,6 +137,9 @@ pub struct Started {
     /// On how many threads each of them computes; none where that is the learner's own matter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub threads: Option<WorkerThreads>,
+    /// What it is computed on in their place, such as a GPU by its name; none for processors.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
     /// Number of lanes: the unit of arithmetic that fixes the result's bits.
     pub lanes: usize,
     /// `shm`, `tcp` or `solo`.

@@ -138,6 +138,7 @@ pub fn is_better_low(metric: &str) -> bool {
         "mae",
         "rmse",
         "error",
+        "cost",
         "perplexity",
         "latency",
     ];

@@ -1,9 +1,11 @@
 //! `[checkpoint]`: when a run's state is written, how many stay, and what the best epoch is.
 
+use crate::JobBest;
 use crate::field::Field;
-use crate::keys::{Any, FromField, as_text, keys, words};
+use crate::keys::{Any, FromField, as_text, keys};
 use crate::nearest::listed;
 use lockstep_base::nearest::nearest;
+use lockstep_measure::Measure;
 use std::fmt;
 use std::str::FromStr;
 
@@ -21,62 +23,8 @@ keys! {
         every: Every = default(Every::Epochs(1)) => Any;
         /// How many of the newest stay.
         keep: usize = default(3) => 1..=MAX_KEEP;
-        /// The measure on validation data by which the best epoch is chosen.
-        best: Measure = default(Measure::Loss) => Any;
-    }
-}
-
-words! {
-    /// A measure on validation data.
-    pub enum Measure {
-        /// The lowest mean loss is the best.
-        "loss" Loss
-        /// The highest share of samples classified rightly, or of labels told rightly, is the best.
-        "accuracy" Accuracy
-        /// The highest F1 is the best: the mean over the classes or labels, all alike.
-        "f1" F1
-        /// The highest precision is the best: the mean over the classes or labels, all alike.
-        "precision" Precision
-        /// The highest recall is the best: the mean over the classes or labels, all alike.
-        "recall" Recall
-        /// The highest share of samples whose class is among the five most probable is the best.
-        "top5" Top5
-        /// Of two classes, the largest area under the ROC curve is the best.
-        "auc" Auc
-        /// Of two classes, the highest mean precision over all samples of the positive one is the best.
-        "average_precision" AveragePrecision
-        /// Of two classes, the highest F1 of the positive one is the best.
-        "positive.f1" PositiveF1
-        /// Of two classes, the highest precision of the positive one is the best.
-        "positive.precision" PositivePrecision
-        /// Of two classes, the highest recall of the positive one is the best.
-        "positive.recall" PositiveRecall
-        /// The highest F1 is the best: the mean over the classes, each as heavy as it has samples.
-        "weighted.f1" WeightedF1
-        /// The highest precision is the best: the mean over the classes, each as heavy as it has samples.
-        "weighted.precision" WeightedPrecision
-        /// The highest recall is the best: the mean over the classes, each as heavy as it has samples.
-        "weighted.recall" WeightedRecall
-        /// The highest share of samples all of whose labels were told rightly is the best.
-        "exact" Exact
-        /// The highest F1 over all labels of all samples is the best.
-        "micro.f1" MicroF1
-        /// The highest precision over all labels of all samples is the best.
-        "micro.precision" MicroPrecision
-        /// The highest recall over all labels of all samples is the best.
-        "micro.recall" MicroRecall
-        /// The lowest mean squared error is the best.
-        "mse" Mse
-        /// The lowest mean absolute error is the best.
-        "mae" Mae
-        /// The highest coefficient of determination is the best.
-        "r2" R2
-        /// Of a ranking, the highest normalised discounted gain is the best.
-        "ndcg" Ndcg
-        /// Of a ranking, the highest normalised discounted gain of the first ten rows is the best.
-        "ndcg10" Ndcg10
-        /// Of a ranking, the highest mean precision at the ranks of relevant rows is the best.
-        "map" Map
+        /// The measure on validation data by which the best epoch is chosen, or a metric of `[metrics]`.
+        best: JobBest = default(JobBest::Measure(Measure::Loss)) => Any;
     }
 }
 

@@ -80,10 +80,11 @@ macro_rules! job_file {
             data = $data_mode:ident $(($data_left:expr))? => $data_check:expr $(, $data_and:expr)?;
             own { $(
                 $(#[doc = $key_doc:literal])*
+                $(#[serde($key_serde:ident)])?
                 $key:ident : $type:ty = $mode:ident $(($($left:expr),+))? => $check:expr $(, $and:expr)?;
             )* }
             $(#[doc = $checkpoint_doc:literal])*
-            checkpoint: $checkpoint:ty;
+            checkpoint: $checkpoint:ty $(, $checkpoint_and:expr)?;
             gang = $gang_doc:literal;
         }
     ) => {
@@ -104,6 +105,7 @@ macro_rules! job_file {
                 data: Option<$crate::Data> as $crate::Data = $data_mode $(($data_left))? => $data_check $(, $data_and)?;
                 $(
                     $(#[doc = $key_doc])*
+                    $(#[serde($key_serde)])?
                     $key: $type = $mode $(($($left),+))? => $check $(, $and)?;
                 )*
                 /// Where the run goes.
@@ -111,7 +113,7 @@ macro_rules! job_file {
                     => $crate::keys::Any, |field, ()| $crate::Run::read(field.section()?);
                 $(#[doc = $checkpoint_doc])*
                 checkpoint: $checkpoint = default(<$checkpoint>::default())
-                    => $crate::keys::Table(<$checkpoint>::read_keys);
+                    => $crate::keys::Table(<$checkpoint>::read_keys) $(, $checkpoint_and)?;
                 #[doc = $gang_doc]
                 gang: $crate::JobGang = default($crate::JobGang::default())
                     => $crate::keys::Table($crate::JobGang::read_keys);

@@ -11,6 +11,7 @@ use crate::{
     Data, Embed, Every, JobDevice, JobError, JobGang, Kube, Location, NetworkJob, Notify, Recover,
     Resources, Run, ScriptJob, Storage, Track, TreesJob, Workers,
 };
+use lockstep_measure::OwnMetric;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
@@ -118,6 +119,15 @@ impl Job {
             LearnerJob::Network(network) => network.train.threads,
             LearnerJob::Script(_) => Some(1),
             LearnerJob::Trees(trees) => trees.train.threads,
+        }
+    }
+
+    /// Metrics of its own; none of a script, which reports what it likes.
+    pub fn metrics(&self) -> &[OwnMetric] {
+        match &self.learner {
+            LearnerJob::Network(network) => &network.metrics.0,
+            LearnerJob::Trees(trees) => &trees.metrics.0,
+            LearnerJob::Script(_) => &[],
         }
     }
 

@@ -42,6 +42,7 @@ mod keep;
 mod keys;
 mod kube;
 mod load;
+mod metrics;
 mod model;
 mod nearest;
 mod network;
@@ -68,7 +69,7 @@ mod trees;
 mod xgboost_names;
 
 pub use bytes::Bytes;
-pub use checkpoint::{Every, JobCheckpoint, Measure, NotEvery};
+pub use checkpoint::{Every, JobCheckpoint, NotEvery};
 pub use data::{
     Data, DataRef, Features, JobAugment, JobColumnType, JobColumns, JobCsv, JobEncoding, JobFilter,
     JobNormalise, JobSplit, JobTransform, Label, Location, Split, Validation,
@@ -85,6 +86,7 @@ pub use keep::{Keep, KeepRules};
 pub use kube::{
     GangScheduling, Kube, KubeEngine, PATCHED, PullPolicy, Toleration, Volume, VolumeSource,
 };
+pub use metrics::{JobBest, JobMetrics};
 pub use model::{JobLayer, JobModel, JobNetwork, Pair};
 pub use network::NetworkJob;
 pub use notify::{Comparison, Condition, Notify, Occasion, Webhook};

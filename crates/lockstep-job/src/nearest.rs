@@ -51,8 +51,8 @@ const ELSEWHERE: [(&str, &str); 38] = [
     ("freeze_layers", "freeze"),
 ];
 
-/// Keys that people write at the top of a job file or after `--set`, and where they are.
-const HOMES: [&str; 18] = [
+/// Keys that people write at the top of a job file, in the wrong section or after `--set`, and where they are.
+const HOMES: [&str; 21] = [
     "train.optimizer.lr",
     "train.optimizer.momentum",
     "train.optimizer.weight_decay",
@@ -67,6 +67,9 @@ const HOMES: [&str; 18] = [
     "train.patience",
     "data.val_split",
     "data.test",
+    "data.train.label",
+    "data.train.features",
+    "data.train.types",
     "model.hidden",
     "model.rounds",
     "model.dropout",
@@ -80,28 +83,40 @@ pub(crate) fn meant<'c>(word: &str, candidates: &[&'c str]) -> Option<&'c str> {
     of_others.copied().or_else(|| nearest(word, candidates))
 }
 
-/// Where a key is that was written at the top of a job file.
-pub(crate) fn home(word: &str) -> Option<String> {
+/// What to use instead of a key in this section: what it is called there, where it belongs, else one of those that are there.
+pub(crate) fn key_instead(word: &str, section: &str, candidates: &[&str]) -> String {
+    let is_there = meant(word, candidates).is_some();
+    let of_trees = xgboost_names::instead(word, candidates);
+    let at_home = || home(word, section).filter(|_| !is_there);
+    let instead = of_trees.or_else(at_home);
+    instead.unwrap_or_else(|| suggestion(word, candidates))
+}
+
+/// Where a key is that was written at the top of a job file or in one of its sections, `section`.
+fn home(word: &str, section: &str) -> Option<String> {
     let known = ELSEWHERE.iter().find(|(theirs, _)| *theirs == word);
     let ours = known.map_or(word, |(_, ours)| ours);
-    let mut homes = HOMES.iter();
-    let home = homes.find(|home| home.rsplit_once('.').is_some_and(|(_, key)| key == ours))?;
+    if section.contains(['.', '[']) {
+        return None;
+    }
+    if ours == "lr" && section == "train" {
+        let example = "`optimizer = { kind = \"adam\", lr = 0.001 }`";
+        return Some(format!("it belongs to the optimizer: {example}"));
+    }
+    let is_home = |home: &&&str| {
+        let parts = home.rsplit_once('.');
+        parts.is_some_and(|(of, key)| key == ours && of != section)
+    };
+    let home = HOMES.iter().find(is_home)?;
     Some(format!("it is the key `{home}`"))
 }
 
 /// What to use instead of `word`: what it is called here, the nearest candidate, else all of them.
 pub(crate) fn suggestion(word: &str, candidates: &[&str]) -> String {
-    if let Some(instead) = xgboost_names::instead(word, candidates) {
-        return instead;
-    }
     let known = ELSEWHERE.iter().find(|(theirs, _)| *theirs == word);
     let ours = known.map_or(word, |(_, ours)| ours);
     if known.is_some() && candidates.contains(&ours) {
         return format!("here it is called `{ours}`");
-    }
-    if ours == "lr" && candidates.contains(&"optimizer") {
-        return "it belongs to the optimizer: `optimizer = { kind = \"adam\", lr = 0.001 }`"
-            .to_owned();
     }
     match nearest(word, candidates) {
         Some(candidate) => format!("did you mean `{candidate}`?"),
@@ -115,9 +130,19 @@ mod tests {
 
     #[test]
     fn a_key_without_its_table_finds_its_home() {
-        assert_eq!(home("lr").unwrap(), "it is the key `train.optimizer.lr`");
-        assert_eq!(home("batch_size").unwrap(), "it is the key `train.batch`");
-        assert_eq!(home("nonsense"), None);
+        let at = |word, section| home(word, section).unwrap_or_default();
+        assert_eq!(at("lr", ""), "it is the key `train.optimizer.lr`");
+        assert_eq!(at("batch_size", ""), "it is the key `train.batch`");
+        assert_eq!(at("target", "data"), "it is the key `data.train.label`");
+        for rate in ["lr", "learning_rate"] {
+            assert!(at(rate, "train").starts_with("it belongs to the optimizer"));
+        }
+        // A network of another kind has no such key in this section, and its parts have keys of their own.
+        for section in ["", "model", "model.layers[2]"] {
+            assert_eq!(home("nonsense", section), None);
+        }
+        assert_eq!(home("hidden", "model"), None);
+        assert_eq!(home("hidden", "model.layers[2]"), None);
     }
 
     #[test]
@@ -128,9 +153,6 @@ mod tests {
                 suggestion(theirs, &keys),
                 format!("here it is called `{ours}`")
             );
-        }
-        for rate in ["lr", "learning_rate"] {
-            assert!(suggestion(rate, &keys).starts_with("it belongs to the optimizer"));
         }
         assert_eq!(
             suggestion("learning_rate", &["lr"]),

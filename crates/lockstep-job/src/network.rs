@@ -3,8 +3,9 @@
 use crate::field::Field;
 use crate::file::job_file;
 use crate::keys::{Any, Check, Table};
+use crate::metrics::SaysBest;
 use crate::section::Section;
-use crate::{Data, Embed, JobCheckpoint, JobModel, Train};
+use crate::{Data, Embed, JobCheckpoint, JobMetrics, JobModel, Train};
 
 job_file! {
     /// What to train, on which data, how, and where the result goes.
@@ -26,9 +27,12 @@ job_file! {
                     let batch_norm = model.as_ref().is_some_and(|model| model.network.uses_batch_norm());
                     Train::read(field.section()?, workers, batch_norm)
                 };
+            /// Metrics of your own, each a formula over labels and predictions.
+            #[serde(default)]
+            metrics: JobMetrics = hidden(JobMetrics::default()) => Any;
         }
         /// When the run's state is written.
-        checkpoint: JobCheckpoint;
+        checkpoint: JobCheckpoint, |field, checkpoint: JobCheckpoint| checkpoint.checked(field, metrics.as_ref());
         gang = " How the workers talk to each other.";
     }
 }

@@ -67,6 +67,7 @@ mod tests {
                 let fits = |option: &&Value| mistakes(root, option, value).is_empty();
                 return match options.iter().filter(fits).count() {
                     1 => Vec::new(),
+                    2.. if keyword == "anyOf" => Vec::new(),
                     n => vec![format!("{n} of the options fit {value}")],
                 };
             }

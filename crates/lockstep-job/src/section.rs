@@ -5,7 +5,7 @@
 
 use crate::Diagnostic;
 use crate::field::{Field, Report};
-use crate::nearest::{home, meant, suggestion};
+use crate::nearest::{key_instead, meant};
 use crate::source::Spot;
 use crate::tree::Entry;
 use std::path::Path;
@@ -160,14 +160,10 @@ impl<'a> Section<'a> {
                 continue;
             }
             misspelt.extend(meant);
-            let at_home = match self.path.is_empty() && meant.is_none() {
-                true => home(&key.name),
-                false => None,
-            };
             self.report.add(Diagnostic::at(
                 &key.spot,
                 format!("unknown key `{}` in {title}", key.name),
-                at_home.unwrap_or_else(|| suggestion(&key.name, &self.asked)),
+                key_instead(&key.name, &self.path, &self.asked),
             ));
         }
         for (key, fix) in self.missing {

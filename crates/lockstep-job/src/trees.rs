@@ -6,10 +6,12 @@
 use crate::field::{Field, Rule};
 use crate::file::job_file;
 use crate::keys::{Any, By, FromField, Table, keys, words};
+use crate::metrics::SaysBest;
 use crate::section::Section;
 use crate::train::{MAX_SEED, MAX_THREADS};
 use crate::xgboost_names::{OBJECTIVES, key_of};
-use crate::{ClassWeights, Data, Every, JobCheckpoint, JobDecision, Measure, Workers};
+use crate::{ClassWeights, Data, Every, JobBest, JobCheckpoint, JobDecision, JobMetrics, Workers};
+use lockstep_measure::Measure;
 use std::collections::BTreeMap;
 
 /// More rounds than anybody waits for.
@@ -32,9 +34,12 @@ job_file! {
             /// On how many workers they are grown.
             train: TreesTraining = default(TreesTraining::default())
                 => Table(TreesTraining::read_keys);
+            /// Metrics of your own, each a formula over labels and predictions.
+            #[serde(default)]
+            metrics: JobMetrics = hidden(JobMetrics::default()) => Any;
         }
         /// When the run's state is written. An epoch is a round.
-        checkpoint: TreesCheckpoint;
+        checkpoint: TreesCheckpoint, |field, checkpoint: TreesCheckpoint| checkpoint.checked(field, metrics.as_ref());
         gang = " How the workers talk to each other.";
     }
 }
@@ -151,8 +156,8 @@ keys! {
         every: Every = default(Every::Seconds(10.0)) => Any;
         /// How many of the newest stay.
         keep: usize = default(3) => 1..=MAX_BINS;
-        /// The measure on validation data by which the best round is chosen.
-        best: Measure = default(Measure::Loss) => Any;
+        /// The measure on validation data by which the best round is chosen, or a metric of `[metrics]`.
+        best: JobBest = default(JobBest::Measure(Measure::Loss)) => Any;
     }
 }
 
@@ -161,7 +166,7 @@ impl From<&TreesCheckpoint> for JobCheckpoint {
         Self {
             every: trees.every,
             keep: trees.keep,
-            best: trees.best,
+            best: trees.best.clone(),
         }
     }
 }

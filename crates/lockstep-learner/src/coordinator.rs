@@ -138,6 +138,8 @@ pub struct RunFacts {
     pub libraries: Vec<UsedLibrary>,
     /// On how many threads each worker computes; none where that is the learner's own matter.
     pub threads: Option<WorkerThreads>,
+    /// What is computed on in their place, such as a GPU by its name; none for processors.
+    pub device: Option<String>,
     /// The exchange of the whole gang; none where the learner has its own.
     pub plan: Option<Plan>,
     /// How long all workers may get no further, in seconds, where that is not the gang's deadline.

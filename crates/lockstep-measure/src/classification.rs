@@ -2,6 +2,7 @@
 
 use crate::{ClassScores, Confusion, Curves, Mistake, Scores};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The numbers that say how good a classifier is.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -45,6 +46,9 @@ pub struct Classification {
     /// The numbers that say how good it is.
     #[serde(flatten)]
     pub summary: ClassSummary,
+    /// The metrics of the job\'s own, by their names.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub metrics: BTreeMap<String, f64>,
     /// Of two classes, the positive one: that which is looked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub positive_class: Option<String>,

@@ -1,10 +1,11 @@
 //! What a model came to on a set, whatever it predicts.
 
 use crate::{
-    ClassSummary, Classification, LabelSummary, Measure, MultiLabel, Ranking, RankingSummary,
-    Regression, RegressionSummary,
+    BestBy, ClassSummary, Classification, LabelSummary, Measure, MultiLabel, Ranking,
+    RankingSummary, Regression, RegressionSummary,
 };
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Everything that is known about how a model did on a set; `evaluation.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -84,6 +85,40 @@ impl Evaluation {
             Self::Ranking(of) => &mut of.summary.loss,
         };
         *to = Some(loss);
+    }
+
+    /// The metrics of the job's own.
+    pub fn own(&self) -> impl Iterator<Item = (&str, f64)> {
+        let metrics = match self {
+            Self::Classes(of) => Some(&of.metrics),
+            Self::Numbers(of) => Some(&of.metrics),
+            Self::Labels(of) => Some(&of.metrics),
+            Self::Ranking(_) => None,
+        };
+        let metrics = metrics.into_iter().flatten();
+        metrics.map(|(name, value)| (name.as_str(), *value))
+    }
+
+    /// Says what the metrics of the job's own came to. Of rankings there are none.
+    pub fn set_own(&mut self, metrics: BTreeMap<String, f64>) {
+        match self {
+            Self::Classes(of) => of.metrics = metrics,
+            Self::Numbers(of) => of.metrics = metrics,
+            Self::Labels(of) => of.metrics = metrics,
+            Self::Ranking(_) => {}
+        }
+    }
+
+    /// What a measure or a metric of the job's own came to; nothing where it is not measured.
+    pub fn value(&self, by: &BestBy) -> Option<f64> {
+        match by {
+            BestBy::Measure(measure) => self.summary().value(*measure),
+            BestBy::Own(metric) => {
+                let mut own = self.own();
+                own.find(|(name, _)| *name == metric.name)
+                    .map(|(_, value)| value)
+            }
+        }
     }
 
     /// The scores of every class, column or label, as aligned lines of text.

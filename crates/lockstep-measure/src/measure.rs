@@ -1,5 +1,6 @@
 //! What epochs and rounds are compared by.
 
+use crate::Best;
 use serde::{Deserialize, Serialize};
 
 /// Declares the measures: what each is called, and what of it is the best.
@@ -21,6 +22,13 @@ macro_rules! measures {
             pub fn word(self) -> &'static str {
                 match self {
                     $(Self::$variant => $word,)*
+                }
+            }
+
+            /// What of it is the best, in a sentence.
+            pub fn sentence(self) -> &'static str {
+                match self {
+                    $(Self::$variant => concat!($($doc),*).trim_ascii(),)*
                 }
             }
         }
@@ -146,16 +154,11 @@ impl Measure {
         }
     }
 
-    /// Whether `value` is better than `other`.
-    pub fn is_better(self, value: f64, other: f64) -> bool {
-        self.is_better_by(0.0, value, other)
-    }
-
-    /// Whether `value` is better than `other` by more than `change`.
-    pub fn is_better_by(self, change: f64, value: f64, other: f64) -> bool {
+    /// What of it is the best.
+    pub fn best(self) -> Best {
         match self {
-            Measure::Loss | Measure::Mse | Measure::Mae => value < other - change,
-            _ => value > other + change,
+            Measure::Loss | Measure::Mse | Measure::Mae => Best::Lowest,
+            _ => Best::Highest,
         }
     }
 }

@@ -6,6 +6,7 @@
 use crate::scores::ratio;
 use crate::{ClassScores, Scores};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// A label is predicted where its probability is above this.
 const HALF: f32 = 0.5;
@@ -38,6 +39,9 @@ pub struct MultiLabel {
     /// The numbers that say how well they are predicted.
     #[serde(flatten)]
     pub summary: LabelSummary,
+    /// The metrics of the job\'s own, by their names.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub metrics: BTreeMap<String, f64>,
     /// Each label by itself.
     pub labels: Vec<ClassScores>,
 }
@@ -114,6 +118,7 @@ impl LabelTally {
                 micro,
                 macro_average: Scores::mean(labels.iter().map(|label| (label.scores, 1))),
             },
+            metrics: BTreeMap::new(),
             labels,
         }
     }

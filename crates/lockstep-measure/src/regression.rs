@@ -6,6 +6,7 @@
 
 use crate::table::{fitted, padded, printable};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// What the predictions of one column come to, in sums.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -157,6 +158,9 @@ pub struct Regression {
     /// The numbers that say how near they are.
     #[serde(flatten)]
     pub summary: RegressionSummary,
+    /// The metrics of the job\'s own, by their names.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub metrics: BTreeMap<String, f64>,
     /// Each column by itself.
     pub columns: Vec<ColumnScores>,
     /// The predictions that are farthest off, in deviations of their column, farthest first.
@@ -288,6 +292,7 @@ impl RegressionTally {
                 loss: None,
                 scores: RegressionScores::mean(&self.total, self.rows),
             },
+            metrics: BTreeMap::new(),
             columns: columns.collect(),
             misses: misses.collect(),
         }

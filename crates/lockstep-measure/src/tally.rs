@@ -128,6 +128,7 @@ impl Tally {
                 weighted_average: Scores::weighted_average(&confusion),
                 unseen_samples: unseen.iter().map(|unseen| unseen.count).sum(),
             },
+            metrics: BTreeMap::new(),
             classes: classes.collect(),
             curves,
             unseen,

@@ -1,9 +1,9 @@
 //! From what a model said of every sample to what it is worth.
 
 use crate::mistakes::{self, PictureFiles};
-use crate::{BLOCK_ROWS, Outputs, Prediction, Predictions};
+use crate::{BLOCK_ROWS, Outputs, OwnMetrics, Prediction, Predictions};
 use lockstep_data::{Dataset, TargetKind};
-use lockstep_measure::{Evaluation, LabelTally, Outcome, RegressionTally, Tally};
+use lockstep_measure::{Evaluation, FormulaSample, LabelTally, Outcome, RegressionTally, Tally};
 use lockstep_place::{Place, PlaceError};
 use lockstep_runs::{CONFUSION, EVALUATION, RunDir};
 
@@ -17,6 +17,7 @@ pub struct Assessor<'a> {
     samples: Option<&'a [u32]>,
     outputs: usize,
     kind: AnyTally,
+    own: OwnMetrics,
     loss: f64,
     /// Samples that were taken in, and those of them that count.
     rows: usize,
@@ -50,6 +51,7 @@ impl<'a> Assessor<'a> {
                 )),
                 TargetKind::Labels => AnyTally::Labels(LabelTally::new(names)),
             },
+            own: OwnMetrics::default(),
             loss: 0.0,
             rows: 0,
             counted: 0,
@@ -61,6 +63,14 @@ impl<'a> Assessor<'a> {
         Self {
             samples: Some(samples),
             ..Self::new(set, outputs)
+        }
+    }
+
+    /// Computes these metrics of the job's own too.
+    pub fn with_own(self, metrics: &OwnMetrics) -> Self {
+        Self {
+            own: metrics.clone(),
+            ..self
         }
     }
 
@@ -86,6 +96,10 @@ impl<'a> Assessor<'a> {
                         AnyTally::Labels(tally) => tally.add(said, actual),
                         AnyTally::Classes(_) => unreachable!("classes are predicted as classes"),
                     }
+                    self.own.add(FormulaSample::Numbers {
+                        label: actual,
+                        predicted: said,
+                    });
                     self.rows += 1;
                     self.counted += 1;
                 }
@@ -111,6 +125,11 @@ impl<'a> Assessor<'a> {
             probability: prediction.probability,
             in_top5: prediction.in_top5,
         });
+        self.own.add(FormulaSample::Class {
+            label: actual,
+            predicted: prediction.class as usize,
+            probability: prediction.probability,
+        });
     }
 
     /// Adds the losses of a block. For the same sum to the bit, blocks come in the order of the set.
@@ -127,6 +146,7 @@ impl<'a> Assessor<'a> {
             AnyTally::Labels(tally) => Evaluation::Labels(tally.finish()),
         };
         evaluation.set_name(self.set.name());
+        evaluation.set_own(self.own.finish());
         if self.counted > 0 {
             evaluation.set_loss(self.loss / self.counted as f64);
         }

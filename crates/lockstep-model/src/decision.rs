@@ -2,11 +2,10 @@
 //!
 //! What is minimised does not depend on it, so neither do the weights: only what is measured and what is predicted does.
 
-use crate::Prediction;
+use crate::{JobMisfit, Prediction};
 use lockstep_data::{Dataset, TargetKind};
 use lockstep_measure::{ThresholdBy, best_threshold};
 use lockstep_resolve::{DecisionRules, Threshold};
-use thiserror::Error;
 
 /// How a model of two classes decides.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -15,16 +14,6 @@ pub struct Decision {
     pub positive: usize,
     /// The probability from which on it is predicted; without, the more probable class is.
     pub threshold: Option<f64>,
-}
-
-/// What a job says of two classes does not fit its data.
-#[derive(Debug, Error)]
-#[error("{key}: {reason}")]
-pub struct DecisionMisfit {
-    /// The key of the job file.
-    pub key: &'static str,
-    /// What is wrong, and what would be right.
-    pub reason: String,
 }
 
 impl Decision {
@@ -36,8 +25,11 @@ impl Decision {
         rules: &DecisionRules,
         (set, samples): (&Dataset, &[u32]),
         is_validated: bool,
-    ) -> Result<Option<Self>, DecisionMisfit> {
-        let misfit = |key, reason| Err(DecisionMisfit { key, reason });
+    ) -> Result<Option<Self>, JobMisfit> {
+        let misfit = |key: &str, reason| {
+            let key = key.to_owned();
+            Err(JobMisfit { key, reason })
+        };
         if set.target_kind() != TargetKind::Classes || set.classes() != 2 {
             let found = match set.target_kind() {
                 TargetKind::Classes => format!("{} classes", set.classes()),

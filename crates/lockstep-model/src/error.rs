@@ -41,3 +41,13 @@ pub enum WriteError {
     #[error(transparent)]
     Table(#[from] TableError),
 }
+
+/// What a job says of its model does not fit its data.
+#[derive(Debug, thiserror::Error)]
+#[error("{key}: {reason}")]
+pub struct JobMisfit {
+    /// The key of the job file.
+    pub key: String,
+    /// What is wrong, and what would be right.
+    pub reason: String,
+}

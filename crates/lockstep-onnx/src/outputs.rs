@@ -4,7 +4,7 @@
 use crate::graph::{Graph, GraphWriter, Value, int};
 use crate::port::Element;
 use lockstep_data::TargetKind;
-use lockstep_model::Outputs;
+use lockstep_model::{Decision, Outputs};
 
 /// The outputs of the graph. With `words`, that of a model of classes says the name of the class too.
 pub(crate) fn outputs(graph: &mut Graph, scores: &Value, outputs: &Outputs, words: bool) {
@@ -13,9 +13,17 @@ pub(crate) fn outputs(graph: &mut Graph, scores: &Value, outputs: &Outputs, word
         TargetKind::Classes => {
             let said = graph.node("Softmax", "probabilities", &[scores], &[int("axis", 1)]);
             graph.output(&said, Element::Float32, &[width]);
-            // Of equally probable classes the first, as `predict` does.
-            let axes = [int("axis", 1), int("keepdims", 0)];
-            let class = graph.node("ArgMax", "class", &[scores], &axes);
+            let class = match outputs.decision {
+                Some(Decision {
+                    positive,
+                    threshold: Some(threshold),
+                }) => decided(graph, &said, positive, threshold),
+                // Of equally probable classes the first, as `predict` does.
+                _ => {
+                    let axes = [int("axis", 1), int("keepdims", 0)];
+                    graph.node("ArgMax", "class", &[scores], &axes)
+                }
+            };
             graph.output(&class, Element::Int64, &[]);
             if words {
                 let names = graph.words("predicted.names", &outputs.names);
@@ -37,4 +45,32 @@ pub(crate) fn outputs(graph: &mut Graph, scores: &Value, outputs: &Outputs, word
             graph.output(&said, Element::Float32, &[width]);
         }
     }
+}
+
+/// Of two classes, the positive one wherever it has at least this probability, and the other one elsewhere.
+fn decided(graph: &mut Graph, probabilities: &Value, positive: usize, threshold: f64) -> Value {
+    // The lowest number of its precision that reaches the threshold.
+    let rounded = threshold as f32;
+    let least = match f64::from(rounded) < threshold {
+        true => rounded.next_up(),
+        false => rounded,
+    };
+    let positive = positive as i64;
+    let which = graph.integer("class.positive", positive);
+    let axis = [int("axis", 1)];
+    let of_it = graph.node(
+        "Gather",
+        "class.probability",
+        &[probabilities, &which],
+        &axis,
+    );
+    let least = graph.numbers("class.threshold", &[], &[least]);
+    let is_it = graph.node(
+        "GreaterOrEqual",
+        "class.is_positive",
+        &[&of_it, &least],
+        &[],
+    );
+    let other = graph.integer("class.other", 1 - positive);
+    graph.node("Where", "class", &[&is_it, &which, &other], &[])
 }

@@ -10,6 +10,7 @@ use lockstep_data::{
 use lockstep_job::{
     Data, DataRef, JobAugment, JobColumnType, JobLoss, JobNormalise, NetworkJob, hide_secrets,
 };
+use lockstep_measure::OwnMetric;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -61,6 +62,9 @@ pub struct TrainingSettings {
     pub augment: Option<ImageChanges>,
     /// When the state is written, and what the best epoch is.
     pub checkpoint: CheckpointRules,
+    /// Metrics of the job's own.
+    #[serde(default)]
+    pub metrics: Vec<OwnMetric>,
     /// What of the job decides the result, in the words of the job file: what each part of a run may choose for
     /// itself is not in it, nor are secrets.
     pub decides: Value,
@@ -146,7 +150,8 @@ impl TrainingSettings {
             standardise: data.standardise.unwrap_or(data.normalise.is_none()),
             embedded: embedded(&data.train),
             augment: data.augment.as_ref().map(ImageChanges::of),
-            checkpoint: CheckpointRules::of(&job.checkpoint),
+            checkpoint: CheckpointRules::of(&job.checkpoint, &job.metrics),
+            metrics: job.metrics.0.clone(),
             decides: decides(data, job),
         }
     }

@@ -7,6 +7,7 @@ use crate::{
 };
 use lockstep_data::TargetKind;
 use lockstep_job::{Data, INEXACT_PARAMETERS, Job, JobCheckpoint, TreesJob, TreesModel};
+use lockstep_measure::OwnMetric;
 use lockstep_place::{Access, Place};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -49,6 +50,9 @@ pub struct TreesSettings {
     pub stratify: bool,
     /// When the state is written, and what the best round is.
     pub checkpoint: CheckpointRules,
+    /// Metrics of the job's own.
+    #[serde(default)]
+    pub metrics: Vec<OwnMetric>,
     /// All of these in the words of the job file, as checkpoints keep them.
     pub decides: Value,
 }
@@ -140,7 +144,8 @@ impl ResolvedTrees {
                 decision: DecisionRules::of(&train.decision),
                 val_share,
                 stratify: data.stratify,
-                checkpoint: CheckpointRules::of(&checkpoint),
+                checkpoint: CheckpointRules::of(&checkpoint, &trees.metrics),
+                metrics: trees.metrics.0.clone(),
                 decides: json!({
                     "model": trees.model,
                     "threads": train.threads,

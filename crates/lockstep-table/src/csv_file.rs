@@ -354,7 +354,7 @@ mod tests {
             ("x,label,x\n", ": two columns are called `x`"),
             (
                 "x,label\n1,a\n2\n",
-                ", line 3: it has 1 values, where the first line names 2 columns",
+                ", line 3: it has 1 value, where the first line names 2 columns",
             ),
             (
                 "x,label\n1,a\ntwo,a\n",

@@ -168,7 +168,16 @@ fn failed(file: &str, longest: u64, error: csv::Error) -> TableError {
         ErrorKind::UnequalLengths {
             expected_len, len, ..
         } => {
-            format!("it has {len} values, where the first line names {expected_len} columns")
+            let values = if len == 1 { "value" } else { "values" };
+            match expected_len {
+                1 => format!(
+                    "it has {len} {values}, where the first line names 1 column; if that line is a comment, say by what such \
+                     a line is known, as `comment = \"#\"`"
+                ),
+                _ => format!(
+                    "it has {len} {values}, where the first line names {expected_len} columns"
+                ),
+            }
         }
         ErrorKind::Utf8 { err, .. } => format!(
             "value {} is not UTF-8 text; if the file was written in Western Europe or by Excel, say `encoding = \"latin-1\"`",

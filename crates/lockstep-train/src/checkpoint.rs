@@ -262,7 +262,7 @@ mod tests {
     use super::*;
     use crate::resume_fingerprint::ResumeFingerprint;
     use crate::snapshot::Position;
-    use lockstep_measure::Measure;
+    use lockstep_measure::{BestBy, Measure};
     use lockstep_place::{Access, Place};
     use lockstep_runs::RunLock;
     use std::fs;
@@ -322,7 +322,7 @@ mod tests {
             let rules = CheckpointRules {
                 every: Interval::Steps(1),
                 keep: 3,
-                best: Measure::Loss,
+                best: BestBy::Measure(Measure::Loss),
             };
             let subject = Subject {
                 input_shape: [1, 1, 1],

@@ -16,40 +16,48 @@ use lockstep_resolve::{DeviceChoice, TrainingSettings};
 /// What was decided for a gang, for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DeviceDecision {
-    /// What it computes on.
-    pub(crate) words: String,
+    /// What it computes on, if that is no processor.
+    pub(crate) gpu: Option<String>,
     /// What a person may not expect: why no GPU is used although one was asked for, or is there.
     pub(crate) note: Option<String>,
+}
+
+impl DeviceDecision {
+    /// What it computes on.
+    pub(crate) fn words(&self) -> &str {
+        self.gpu.as_deref().unwrap_or("the processor")
+    }
 }
 
 /// Decides for the gang of a job: `asks_gpus` says whether a cluster keeps GPUs for its workers.
 pub(crate) fn decide(settings: &mut TrainingSettings, asks_gpus: bool) -> DeviceDecision {
     let here = match settings.device {
         DeviceChoice::Cpu => Err(None),
-        DeviceChoice::Auto | DeviceChoice::Cuda(_) => first_gpu().map_err(Some),
+        DeviceChoice::Auto | DeviceChoice::Cuda(None) => gpu_name(0).map_err(Some),
+        DeviceChoice::Cuda(Some(number)) => gpu_name(number as usize).map_err(Some),
     };
-    let (words, note) = match (settings.device, here) {
-        (DeviceChoice::Cpu, _) => ("the processor".to_owned(), None),
-        (DeviceChoice::Cuda(_), Err(_)) => ("GPUs of the workers".to_owned(), None),
-        (DeviceChoice::Auto, _) if asks_gpus => ("GPUs that the cluster keeps".to_owned(), None),
-        (_, Ok(name)) => (name, None),
+    let (gpu, why) = match (settings.device, here) {
+        (DeviceChoice::Cpu, _) => (None, None),
+        (_, Ok(name)) => (Some(name), None),
+        (DeviceChoice::Cuda(_), Err(_)) => (Some("GPUs of the workers".to_owned()), None),
+        (DeviceChoice::Auto, Err(_)) if asks_gpus => {
+            (Some("GPUs that the cluster keeps".to_owned()), None)
+        }
         (DeviceChoice::Auto, Err(why)) => {
             settings.device = DeviceChoice::Cpu;
-            (
-                "the processor".to_owned(),
-                why.as_ref().and_then(unexpected),
-            )
+            (None, why)
         }
     };
-    settings.gradients_only = settings.device != DeviceChoice::Cpu;
-    DeviceDecision { words, note }
+    settings.gradients_only = gpu.is_some();
+    let note = why.as_ref().and_then(unexpected);
+    DeviceDecision { gpu, note }
 }
 
-/// The name of the first GPU of this machine.
-fn first_gpu() -> Result<String, CudaError> {
+/// The name of a GPU of this machine.
+fn gpu_name(number: usize) -> Result<String, CudaError> {
     let facts = Gpu::find()?;
-    let first = facts.first().ok_or(CudaError::NoDevice)?;
-    Ok(first.name.clone())
+    let found = facts.get(number).ok_or(CudaError::NoDevice)?;
+    Ok(found.name.clone())
 }
 
 /// What to say of a GPU that cannot be used; nothing where there is none.

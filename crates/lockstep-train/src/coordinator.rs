@@ -1,6 +1,7 @@
 //! The coordinator's side of the learner of networks.
 
 use crate::choice::{self, DeviceDecision};
+use crate::cuda;
 use crate::learner::{self, LearnerPart};
 use crate::prepare::{Prepared, check_start, plan, prepare, read_snapshot};
 use crate::recover::recover_model;
@@ -116,13 +117,13 @@ impl Coordinator for NetworkCoordinator {
         }
         let device = choice::decide(&mut job.training, job.asks_gpus);
         let (mut prepared, found) = prepare(&job, cache, progress)?;
-        prepared.notes.extend(device.note);
+        prepared.notes.extend(device.note.clone());
         let exporter = job.training.learner.onnx.then_some(exporter);
         if let Some(exporter) = exporter {
             exporter.check(prepared.parameters)?;
         }
         Ok(Box::new(NetworkRun {
-            facts: facts(&job.training, &prepared, &found),
+            facts: facts(&job.training, &prepared, &device, &found),
             data: prepared.data,
             pretrained: None,
             job,
@@ -147,11 +148,31 @@ impl Coordinator for NetworkCoordinator {
         let mut notes = prepared.notes.clone();
         notes.extend(check_start(settings, &prepared.data)?.notes);
         notes.extend(device.note.clone());
-        Ok(forecast(settings, &prepared, &device, notes))
+        let mut forecast = forecast(settings, &prepared, &device, notes);
+        if device.gpu.is_some() {
+            let (needed, set) = cuda::memory_needed(settings, &prepared.data)?;
+            forecast.json["gpu_memory_bytes"] = json!(needed.total() + set);
+            let words = format!(
+                "{} in each worker: training set {}, {needed}",
+                megabytes(needed.total() + set),
+                megabytes(set)
+            );
+            forecast.facts.push(("GPU memory", Fact::Words(words)));
+        }
+        Ok(forecast)
     }
 }
 
-fn facts(settings: &TrainingSettings, prepared: &Prepared, found: &FoundSets) -> RunFacts {
+fn megabytes(bytes: usize) -> String {
+    format!("{:.1} MB", bytes as f64 / 1e6)
+}
+
+fn facts(
+    settings: &TrainingSettings,
+    prepared: &Prepared,
+    device: &DeviceDecision,
+    found: &FoundSets,
+) -> RunFacts {
     let found = found.by_use();
     let memory = prepared.memory;
     RunFacts {
@@ -162,7 +183,11 @@ fn facts(settings: &TrainingSettings, prepared: &Prepared, found: &FoundSets) ->
         steps_per_epoch: prepared.steps_per_epoch,
         epochs: settings.learner.epochs,
         command: Vec::new(),
-        metrics: prepared.metrics.iter().map(|&name| name.into()).collect(),
+        metrics: {
+            let own = settings.metrics.iter().map(|metric| metric.name.as_str());
+            let all = prepared.metrics.iter().copied().chain(own);
+            all.map(str::to_owned).collect()
+        },
         notes: prepared.notes.clone(),
         sets: found
             .map(|(name, set)| FoundData::new(name, &set.name, &set.sha256))
@@ -170,6 +195,7 @@ fn facts(settings: &TrainingSettings, prepared: &Prepared, found: &FoundSets) ->
         plan: Some(prepared.plan.clone()),
         libraries: Vec::new(),
         threads: Some(prepared.threads.clone()),
+        device: device.gpu.clone(),
         stall_s: None,
         memory: Some(PlannedMemory {
             per_worker: (memory.per_worker_bytes - memory.copies_bytes) as u64,
@@ -206,7 +232,7 @@ fn forecast(
             "per_worker_bytes": memory.per_worker_bytes,
             "shared_bytes": memory.shared_bytes,
         },
-        "device": device.words,
+        "device": device.words(),
         "layers": prepared.layers,
         "notes": notes,
     });
@@ -235,7 +261,7 @@ fn forecast(
             ("lanes", Fact::Lanes(lanes)),
             ("threads", Fact::Threads(prepared.threads.clone())),
             ("model", model),
-            ("device", Fact::Words(device.words.clone())),
+            ("device", Fact::Words(device.words().to_owned())),
             ("memory", memory),
         ],
         notes,

@@ -12,7 +12,7 @@
 use crate::TrainError;
 use crate::lanes::LaneProgram;
 use crate::prepare::exchange_plan;
-use crate::sets::Sets;
+use crate::sets::{DataFacts, Sets};
 use crate::snapshot::Snapshot;
 use crate::{exchange::ExchangePlan, prepare};
 use lockstep_gang::SharingCollective;
@@ -56,16 +56,25 @@ impl<'a> ReplicaSetup<'a> {
         layout: &Layout,
         rank: usize,
     ) -> Result<Self, TrainError> {
-        let data = sets.facts();
-        let exchange = exchange_plan(settings, &data, layout)?;
-        let full = prepare::full_batch(settings, &data);
-        let last = match sets.train_indices.len() % full {
+        Self::of(settings, &sets.facts(), layout, rank)
+    }
+
+    /// For the training of `rank` on such data.
+    pub(crate) fn of(
+        settings: &'a TrainingSettings,
+        data: &DataFacts,
+        layout: &Layout,
+        rank: usize,
+    ) -> Result<Self, TrainError> {
+        let exchange = exchange_plan(settings, data, layout)?;
+        let full = prepare::full_batch(settings, data);
+        let last = match data.train % full {
             0 => full,
             rest => rest,
         };
         Ok(Self {
             programs: [full, last].map(|batch| LaneProgram::new(&exchange.plan, rank, batch)),
-            steps_per_epoch: prepare::steps_per_epoch(settings, &data),
+            steps_per_epoch: prepare::steps_per_epoch(settings, data),
             marked: MarkedPlaces::new(layout),
             exchange,
             settings,

@@ -4,7 +4,7 @@ use lockstep_base::fs::FsError;
 use lockstep_data::DataError;
 use lockstep_gang::GangError;
 use lockstep_learner::JoinError;
-use lockstep_model::DecisionMisfit;
+use lockstep_model::JobMisfit;
 use lockstep_nn::NnError;
 use lockstep_place::{Place, PlaceError};
 use lockstep_resolve::ResolveError;
@@ -65,7 +65,7 @@ pub enum TrainError {
     #[error("{key}: {reason}")]
     Misfit {
         /// The key of the job file.
-        key: &'static str,
+        key: String,
         /// What was found, and what would be right.
         reason: String,
     },
@@ -148,17 +148,19 @@ impl From<JoinError> for TrainError {
     }
 }
 
-impl From<DecisionMisfit> for TrainError {
-    fn from(DecisionMisfit { key, reason }: DecisionMisfit) -> Self {
+impl From<JobMisfit> for TrainError {
+    fn from(JobMisfit { key, reason }: JobMisfit) -> Self {
         Self::Misfit { key, reason }
     }
 }
 
 impl TrainError {
     /// What the job says at `key` does not fit, for this reason.
-    pub(crate) fn misfit(key: &'static str, reason: impl Into<String>) -> Self {
-        let reason = reason.into();
-        Self::Misfit { key, reason }
+    pub(crate) fn misfit(key: &str, reason: impl Into<String>) -> Self {
+        Self::Misfit {
+            key: key.to_owned(),
+            reason: reason.into(),
+        }
     }
 
     /// The checkpoint at `place` cannot be gone on from, for this reason.

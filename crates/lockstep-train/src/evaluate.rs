@@ -12,7 +12,7 @@ use lockstep_base::math::Softmax;
 use lockstep_data::{Dataset, Normaliser};
 use lockstep_events::Metrics;
 use lockstep_gang::Collective;
-use lockstep_measure::{Measure, Measured, RegressionScores, Residuals};
+use lockstep_measure::{BestBy, Measure, Measured, RegressionScores, Residuals};
 use lockstep_model::{BLOCK_ROWS, Outputs, Predictions, RowOutput};
 use lockstep_nn::{Buffer, Loss, LossSum, LossTargets, Targets, sigmoid};
 
@@ -211,10 +211,10 @@ pub(crate) fn metrics(loss: Loss) -> &'static [&'static str] {
     }
 }
 
-/// Whether a measure follows from all that a model that minimises this says of a set, and not from sums over its samples.
-/// Such a one is computed on validation data alone, and only where epochs are chosen by it.
-pub(crate) fn is_of_whole_set(measure: Measure, loss: Loss) -> bool {
-    !metrics(loss).contains(&measure.word())
+/// Whether what epochs are chosen by follows from all that a model that minimises this says of a set, and not from sums
+/// over its samples. A measure of this kind is computed on validation data alone, and only where epochs are chosen by it.
+pub(crate) fn is_of_whole_set(best_by: &BestBy, loss: Loss) -> bool {
+    !metrics(loss).contains(&best_by.word())
 }
 
 /// What an epoch of a model with so many outputs that minimises this can be chosen by.

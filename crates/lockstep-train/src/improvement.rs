@@ -4,7 +4,7 @@
 //! Every rank computes the same metrics to the bit, so each decides by itself and all decide alike. What was
 //! seen travels in checkpoints, as bits.
 
-use lockstep_measure::Measure;
+use lockstep_measure::BestBy;
 use serde::{Deserialize, Serialize};
 
 /// The best value so far, and how many epochs have passed since.
@@ -19,10 +19,10 @@ pub(crate) struct Improvement {
 impl Improvement {
     /// Takes in an epoch's value, which counts as better if it is so by more than `change`. A value that is no
     /// number is not.
-    pub(crate) fn note(&mut self, measure: Measure, change: f64, value: f64) {
+    pub(crate) fn note(&mut self, best_by: &BestBy, change: f64, value: f64) {
         let best = self.best_bits.map(f64::from_bits);
         let better = match best {
-            Some(best) => measure.is_better_by(change, value, best),
+            Some(best) => best_by.is_better_by(change, value, best),
             None => !value.is_nan(),
         };
         match better {
@@ -47,8 +47,8 @@ pub(crate) struct Plateaus {
 
 impl Plateaus {
     /// Takes in an epoch's value. A plateau is `patience` epochs in a row that are not better by more than `change`.
-    pub(crate) fn note(&mut self, measure: Measure, (patience, change): (u32, f64), value: f64) {
-        self.improvement.note(measure, change, value);
+    pub(crate) fn note(&mut self, best_by: &BestBy, (patience, change): (u32, f64), value: f64) {
+        self.improvement.note(best_by, change, value);
         if self.improvement.epochs_since >= patience {
             self.improvement.epochs_since = 0;
             self.cuts += 1;
@@ -59,11 +59,12 @@ impl Plateaus {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lockstep_measure::Measure;
 
     fn waited(measure: Measure, change: f64, values: &[f64]) -> Vec<u32> {
         let mut improvement = Improvement::default();
         let note = |&value| {
-            improvement.note(measure, change, value);
+            improvement.note(&BestBy::Measure(measure), change, value);
             improvement.epochs_since
         };
         values.iter().map(note).collect()
@@ -81,7 +82,7 @@ mod tests {
     fn every_so_many_epochs_that_are_not_better_are_a_plateau() {
         let mut plateaus = Plateaus::default();
         let note = |value| {
-            plateaus.note(Measure::Loss, (2, 0.0), value);
+            plateaus.note(&BestBy::Measure(Measure::Loss), (2, 0.0), value);
             plateaus.cuts
         };
         let values = [1.0, 1.0, 0.9, 0.9, 0.9, 1.0, 0.95, 0.8, 0.9];

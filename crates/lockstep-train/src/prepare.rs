@@ -18,6 +18,7 @@ use lockstep_data::{TargetKind, lane_rows};
 use lockstep_events::event::WorkerThreads;
 use lockstep_gang::{Plan, ShmCollective};
 use lockstep_learner::LayerLine;
+use lockstep_measure::BestBy;
 use lockstep_nn::{Capacity, Dims, LayerSummary, Layout, Loss, Model, Threads};
 use lockstep_place::Place;
 use lockstep_resolve::{ClassWeights, ImageChanges, ResolvedJob, TrainingSettings};
@@ -383,9 +384,10 @@ fn check(settings: &TrainingSettings, data: &DataFacts, model: &Model) -> Result
             ),
         ));
     }
-    let measure = settings.checkpoint.best;
     let measures = measures(model.loss(), outputs);
-    if !measures.contains(&measure) {
+    if let BestBy::Measure(measure) = settings.checkpoint.best
+        && !measures.contains(&measure)
+    {
         let what = match kind {
             TargetKind::Classes => format!("{outputs} classes are told apart"),
             kind => format!("{kind} are predicted"),

@@ -8,7 +8,7 @@ use lockstep_data::{
     Augmenter, Dataset, DecodedSet, Encoding, Normaliser, TargetKind, TargetScale, leak_note, split,
 };
 use lockstep_learner::VectorFacts;
-use lockstep_model::Decision;
+use lockstep_model::{Decision, OwnMetrics};
 use lockstep_nn::EmbeddingTable;
 use lockstep_resolve::{SetSources, TrainingSettings};
 use serde::{Deserialize, Serialize};
@@ -28,6 +28,8 @@ pub(crate) struct Sets {
     pub(crate) scale: TargetScale,
     /// How the model decides, if it tells two classes apart.
     pub(crate) decision: Option<Decision>,
+    /// Metrics of the job's own.
+    pub(crate) metrics: OwnMetrics,
     /// Varies the images that are trained on, and those alone.
     pub(crate) augmenter: Option<Augmenter>,
 }
@@ -207,6 +209,11 @@ impl Sets {
         let rules = &settings.learner.decision;
         Ok(Self {
             decision: Decision::of(rules, samples, !val_indices.is_empty())?,
+            metrics: OwnMetrics::bind(
+                &settings.metrics,
+                train.target_kind(),
+                train.output_names(),
+            )?,
             scale: TargetScale::of(&train, &train_indices),
             train,
             train_indices,

@@ -1,7 +1,7 @@
 //! What can go wrong with trees.
 
 use crate::xgboost::XgboostError;
-use lockstep_model::DecisionMisfit;
+use lockstep_model::JobMisfit;
 use std::convert::Infallible;
 
 /// Why trees cannot be grown or used.
@@ -58,7 +58,7 @@ pub enum TreesError {
     #[error("{key}: {reason}")]
     Misfit {
         /// The key.
-        key: &'static str,
+        key: String,
         /// What does not fit, and what would.
         reason: String,
     },
@@ -101,17 +101,19 @@ pub enum TreesError {
     Gang(#[from] lockstep_gang::GangError),
 }
 
-impl From<DecisionMisfit> for TreesError {
-    fn from(DecisionMisfit { key, reason }: DecisionMisfit) -> Self {
+impl From<JobMisfit> for TreesError {
+    fn from(JobMisfit { key, reason }: JobMisfit) -> Self {
         Self::Misfit { key, reason }
     }
 }
 
 impl TreesError {
     /// What the job says at `key` does not fit, for this reason.
-    pub(crate) fn misfit(key: &'static str, reason: impl Into<String>) -> Self {
-        let reason = reason.into();
-        Self::Misfit { key, reason }
+    pub(crate) fn misfit(key: &str, reason: impl Into<String>) -> Self {
+        Self::Misfit {
+            key: key.to_owned(),
+            reason: reason.into(),
+        }
     }
 
     /// What was saved at `place` cannot be used, for this reason.

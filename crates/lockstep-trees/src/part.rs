@@ -4,7 +4,7 @@ use crate::TreesError;
 use crate::ranks::by_group;
 use lockstep_base::fs::CacheDir;
 use lockstep_data::{DataError, Dataset, DecodedSet, TargetKind, leak_note};
-use lockstep_model::Decision;
+use lockstep_model::{Decision, OwnMetrics};
 use lockstep_place::Access;
 use lockstep_resolve::{SetSources, TreesSettings};
 use serde::{Deserialize, Serialize};
@@ -62,6 +62,8 @@ pub struct Tables {
     pub test: Option<Dataset>,
     /// How the model decides, if it tells two classes apart.
     pub decision: Option<Decision>,
+    /// Metrics of the job's own.
+    pub metrics: OwnMetrics,
 }
 
 impl Tables {
@@ -149,8 +151,16 @@ impl Tables {
             (&train, &train_rows),
             !val_rows.is_empty(),
         )?;
+        let (kind, names) = (train.target_kind(), train.output_names());
+        if let (Some(metric), Some(_)) = (settings.metrics.first(), train.groups()) {
+            let key = format!("metrics.{}", metric.name);
+            let reason =
+                "a ranking is measured by its groups, and no formula knows these; leave it out";
+            return Err(TreesError::misfit(&key, reason));
+        }
         Ok(Self {
             decision,
+            metrics: OwnMetrics::bind(&settings.metrics, kind, names)?,
             train,
             train_rows,
             val,

@@ -5,6 +5,7 @@ use crate::part::{FoundTables, Tables};
 use crate::{TreesError, load_or_bring_xgboost, metric_names, plan};
 use lockstep_base::fs::CacheDir;
 use lockstep_events::event::UsedLibrary;
+use lockstep_measure::BestBy;
 use lockstep_resolve::ResolvedTrees;
 
 /// A job of trees, checked against its data.
@@ -44,8 +45,10 @@ pub fn prepare(
         return Err(TreesError::misfit("train.patience", reason));
     }
     let metrics = metric_names(settings.objective);
-    let (best, measures) = (job.settings.checkpoint.best, measures(settings.objective));
-    if !measures.contains(&best) {
+    let measures = measures(settings.objective);
+    if let BestBy::Measure(best) = job.settings.checkpoint.best
+        && !measures.contains(&best)
+    {
         let words: Vec<&str> = measures.iter().map(|measure| measure.word()).collect();
         let (best, words) = (best.word(), words.join(", "));
         let reason = format!("\"{best}\" is not measured here; use one of {words}");
@@ -55,7 +58,10 @@ pub fn prepare(
         train_rows: tables.train_rows.len(),
         val_rows: tables.val_rows.len(),
         test_rows: tables.test.as_ref().map_or(0, lockstep_data::Dataset::len),
-        metrics: metrics.iter().map(|&name| name.to_owned()).collect(),
+        metrics: (metrics.iter().copied())
+            .chain(tables.metrics.names())
+            .map(str::to_owned)
+            .collect(),
         library: UsedLibrary {
             name: "XGBoost".to_owned(),
             version: xgboost.version().to_string(),

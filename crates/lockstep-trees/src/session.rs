@@ -17,6 +17,7 @@ use lockstep_events::Metrics;
 use lockstep_events::control::{Finished, FromWorker};
 use lockstep_events::event::{EpochResult, Progress};
 use lockstep_learner::{Gang, GenerationEnd, Reporter, Wish};
+use lockstep_measure::Evaluation;
 use lockstep_model::{Assessor, Outputs, Predictions};
 use lockstep_place::Place;
 use lockstep_resolve::Interval;
@@ -282,16 +283,28 @@ impl<'a> Session<'a> {
             None => Vec::new(),
         };
         let mut metrics = measured.metrics(&margins, self.together)?;
-        let measure = self.part.settings.checkpoint.best;
-        if metrics.get(measure.word()).is_none() {
-            // One that does not follow from sums over the rows: every rank looks at what is said of all of them.
-            let said = self.said_of_validation(&margins, val)?;
-            let samples = (self.tables.val_set(), &self.tables.val_rows[..]);
-            let mut assessor = Assessor::of_samples(samples, &self.outputs());
-            assessor.add(&said);
-            if let Some(value) = assessor.finish().summary().value(measure) {
-                metrics.set(measure.word(), value);
-            }
+        let best_by = &self.part.settings.checkpoint.best;
+        let threshold = self.tables.decision.and_then(|of| of.threshold);
+        let is_measured = metrics.get(best_by.word()).is_some();
+        if is_measured && threshold.is_none() && self.tables.metrics.is_empty() {
+            return Ok(Some(metrics));
+        }
+        // What does not follow from sums over the rows: every rank looks at what is said of all of them.
+        let outputs = self.outputs();
+        let mut said = self.said_of_validation(&margins, val)?;
+        outputs.decide(&mut said);
+        let samples = (self.tables.val_set(), &self.tables.val_rows[..]);
+        let assessor = Assessor::of_samples(samples, &outputs);
+        let mut assessor = assessor.with_own(&self.tables.metrics);
+        assessor.add(&said);
+        let evaluation = assessor.finish();
+        if let (Evaluation::Classes(of), Some(_)) = (&evaluation, threshold) {
+            metrics.set("accuracy", of.summary.accuracy);
+        }
+        let best = evaluation.value(best_by).filter(|_| !is_measured);
+        let best = best.map(|value| (best_by.word(), value));
+        for (name, value) in best.into_iter().chain(evaluation.own()) {
+            metrics.set(name, value);
         }
         Ok(Some(metrics))
     }
@@ -327,9 +340,9 @@ impl<'a> Session<'a> {
         let Some(val) = val else {
             return true;
         };
-        let measure = self.part.settings.checkpoint.best;
-        let value = |metrics: &Metrics| metrics.get(measure.word()).unwrap_or(f64::NAN);
-        let is_better = |best: &Best| measure.is_better(value(val), value(&best.val));
+        let by = &self.part.settings.checkpoint.best;
+        let value = |metrics: &Metrics| metrics.get(by.word()).unwrap_or(f64::NAN);
+        let is_better = |best: &Best| by.is_better(value(val), value(&best.val));
         let better = best.as_ref().is_none_or(is_better);
         if better {
             let val = val.clone();

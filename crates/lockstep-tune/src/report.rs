@@ -7,7 +7,7 @@ use lockstep_measure::chart::{Bar, Curve, Picture, bars, escaped, page, single, 
 const DRAWN: usize = 8;
 
 impl Tuning {
-    /// Trials as rows of text, the best first: number, values, epochs, metric.
+    /// Trials as rows of text, the best first: number, values, epochs or rounds, metric.
     pub fn rows(&self) -> Vec<Vec<String>> {
         let mut sorted: Vec<_> = self
             .trials
@@ -55,7 +55,8 @@ impl Tuning {
                 .iter()
                 .map(|dimension| dimension.key.clone()),
         );
-        columns.extend(["epochs".to_owned(), self.rules.metric.clone()]);
+        let unit = format!("{}s", self.rules.unit);
+        columns.extend([unit, self.rules.metric.clone()]);
         columns
     }
 
@@ -63,11 +64,12 @@ impl Tuning {
     pub fn html(&self) -> String {
         let rows = self.rows();
         let mut text = format!(
-            "<h1>{}</h1>\n<p>{} of {} trials, {} epochs trained; the same by seed {} on any number at a time.</p>\n",
+            "<h1>{}</h1>\n<p>{} of {} trials, {} {}s trained; the same by seed {} on any number at a time.</p>\n",
             escaped(&self.name),
             rows.len(),
             self.rules.trials,
             self.epochs(),
+            self.rules.unit,
             self.rules.seed
         );
         let importance = self.importance();
@@ -98,7 +100,7 @@ impl Tuning {
             ))
         };
         let picture = Picture {
-            name: format!("{} by epoch", self.rules.metric),
+            name: format!("{} by {}", self.rules.metric, self.rules.unit),
             curves: best.iter().enumerate().filter_map(curve).collect(),
             from_zero: false,
             across: |epoch| format!("{epoch:.0}"),

@@ -22,6 +22,14 @@ pub struct Rules {
     pub metric: String,
     /// Whether more of it is better.
     pub maximise: bool,
+    /// What trials are trained in: an `epoch`, or a `round` of trees.
+    #[serde(default = "epoch")]
+    pub unit: String,
+}
+
+/// What searches of earlier versions called it.
+fn epoch() -> String {
+    "epoch".to_owned()
 }
 
 /// How far a trial came, and what it was worth there.
@@ -245,6 +253,7 @@ pub(crate) mod tests {
             rungs: rungs(epochs, true),
             metric: "val.accuracy".into(),
             maximise: true,
+            unit: epoch(),
         };
         Tuning::new("t".into(), rules).unwrap()
     }

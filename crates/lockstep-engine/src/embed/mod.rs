@@ -341,8 +341,9 @@ fn conclude(
     let others = others.map(|path| SkippedPicture::not_looked_at(folder, path));
     let listed: Vec<SkippedPicture> = skipped.iter().cloned().chain(others).collect();
     write_list(&listed, &set.store)?;
-    let skipped: Vec<SkippedPicture> = skipped.into_iter().filter(SkippedPicture::is_bad).collect();
-    let all = set.inventory.pictures.len();
+    let (skipped, no_pictures): (Vec<_>, Vec<_>) =
+        skipped.into_iter().partition(SkippedPicture::is_bad);
+    let all = set.inventory.pictures.len() - no_pictures.len();
     check_share(&skipped, all, max_bad, set.inventory.folder(), &set.store)?;
     events(Event::Embedded(Embedded {
         set: set.name.to_owned(),

@@ -114,6 +114,7 @@ fn started(job: &Job, facts: &RunFacts, run: &RunDir) -> Started {
         workers: job.workers().max,
         min_workers: (job.workers().is_elastic()).then(|| job.workers().min),
         threads: facts.threads.clone(),
+        device: facts.device.clone(),
         lanes: job.lanes(),
         train_samples: facts.train_samples,
         val_samples: facts.val_samples,

@@ -102,6 +102,14 @@ fn every_mistake_is_named_at_its_place_with_what_would_be_right() {
         ("\"digits\"", "\"a/b\"", "1:8", "`name`", ""),
         ("\"digits\"", "\"..\"", "1:8", "`name`", "begin with"),
         ("\"digits\"", "\"a\\u001b\"", "1:8", "`name`", ""),
+        // Metrics of one's own.
+        ("[train]", "[metrics]\ncost = \"mean(labl == predicted)\"\n[train]", "8:8", "`metrics.cost` is no formula, at `labl`", "did you mean `label`?"),
+        ("[train]", "[metrics]\ncost = \"label == predicted\"\n[train]", "8:8", "`metrics.cost` is no formula", "mean(...)"),
+        ("[train]", "[metrics]\naccuracy = \"mean(label == predicted)\"\n[train]", "8:12", "`metrics.accuracy` is measured in another way", "another name"),
+        ("[train]", "[metrics]\n\"my cost\" = \"mean(label == predicted)\"\n[train]", "8:13", "cannot be a metric's name", "letters"),
+        ("[train]", "[metrics]\ncost = { formula = \"mean(1)\" }\n[train]", "8:8", "missing key `best`", "lowest"),
+        ("[train]", "[metrics]\ncost = \"sum(1)\"\n[checkpoint]\nbest = \"cost\"\n[train]", "10:8", "better high or low", "cost = { formula = \"sum(1)\", best = \"lowest\" }"),
+        ("[train]", "[checkpoint]\nbest = \"acuracy\"\n[train]", "8:8", "`checkpoint.best` cannot be \"acuracy\"", "`accuracy`"),
         // Data.
         (train, "\"fashon-mnist:train\"", "3:9", "unknown data set `fashon-mnist`", "`fashion-mnist`"),
         (train, "\"fashion-mnist:tran\"", "3:9", "unknown split `tran`", "`train`"),

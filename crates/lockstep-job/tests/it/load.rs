@@ -2,9 +2,8 @@
 
 use lockstep_job::{
     Bytes, Data, DataRef, Every, Job, JobAugment, JobCheckpoint, JobColumns, JobDecision,
-    JobDevice, JobError, JobNetwork, JobOptimizer, JobSchedule, JobTransport, Location, Measure,
-    NetworkJob, NetworkTraining, Override, Recover, Split, Storage, Train, Validation, Workers,
-    template,
+    JobDevice, JobError, JobNetwork, JobOptimizer, JobSchedule, JobTransport, Location, NetworkJob,
+    NetworkTraining, Override, Recover, Split, Storage, Train, Validation, Workers, template,
 };
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -103,7 +102,7 @@ fn a_job_file_that_says_little_gets_the_documented_defaults() {
         JobCheckpoint {
             every: Every::Epochs(1),
             keep: 3,
-            best: Measure::Loss
+            best: "loss".into()
         }
     );
     assert_eq!(

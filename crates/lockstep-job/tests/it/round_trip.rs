@@ -2,13 +2,14 @@
 
 use lockstep_job::{
     Bytes, ClassWeights, Comparison, Condition, Data, DataRef, Embed, Every, Features, Job,
-    JobAugment, JobCheckpoint, JobColumnType, JobColumns, JobCsv, JobDecision, JobDevice,
-    JobEncoding, JobFilter, JobGang, JobLayer, JobLoss, JobModel, JobNetwork, JobNormalise,
-    JobOptimizer, JobSchedule, JobSplit, JobThreshold, JobTransform, JobTransport, Keep, Kube,
-    Label, LearnerJob, Location, Measure, NetworkJob, NetworkTraining, Notify, Occasion, Pair,
+    JobAugment, JobBest, JobCheckpoint, JobColumnType, JobColumns, JobCsv, JobDecision, JobDevice,
+    JobEncoding, JobFilter, JobGang, JobLayer, JobLoss, JobMetrics, JobModel, JobNetwork,
+    JobNormalise, JobOptimizer, JobSchedule, JobSplit, JobThreshold, JobTransform, JobTransport,
+    Keep, Kube, Label, LearnerJob, Location, NetworkJob, NetworkTraining, Notify, Occasion, Pair,
     Placement, PositiveClass, Recover, Resources, Run, Split, Storage, TensorBoard, ThresholdRule,
     Toleration, Track, Train, Validation, Volume, VolumeSource, WeightRule, Workers,
 };
+use lockstep_measure::{Best, OwnMetric};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -327,20 +328,21 @@ fn checkpoint() -> impl Strategy<Value = JobCheckpoint> {
         (1e-9..1e6).prop_map(Every::Seconds),
         Just(Every::None),
     ];
-    let best = proptest::sample::select(vec![
-        Measure::Loss,
-        Measure::Accuracy,
-        Measure::F1,
-        Measure::Top5,
-        Measure::Auc,
-        Measure::Mse,
-        Measure::Mae,
-        Measure::R2,
-        Measure::Ndcg,
-        Measure::PositiveF1,
-        Measure::AveragePrecision,
-    ]);
+    let best = proptest::sample::select(vec!["loss", "average_precision", "cost"]);
+    let best = best.prop_map(JobBest::from);
     (every, 1..9usize, best).prop_map(|(every, keep, best)| JobCheckpoint { every, keep, best })
+}
+
+fn metrics() -> JobMetrics {
+    let metric = |name: &str, best| OwnMetric {
+        name: name.to_owned(),
+        formula: "mean(label != predicted) ** 0.5".parse().unwrap(),
+        best,
+    };
+    JobMetrics(vec![
+        metric("cost", Some(Best::Lowest)),
+        metric("errors", None),
+    ])
 }
 
 prop_compose! {
@@ -407,7 +409,7 @@ prop_compose! {
             name: "x".into(),
             data: Some(data),
             storage,
-            learner: LearnerJob::Network(Box::new(NetworkJob { embed: None, model, checkpoint, train: Train {
+            learner: LearnerJob::Network(Box::new(NetworkJob { embed: None, metrics: metrics(), model, checkpoint, train: Train {
                 learner: NetworkTraining {
                     epochs: 3, batch: 64, loss, optimizer, schedule, clip_norm, onnx: lanes % 2 == 0,
                     label_smoothing: deadline_s / 1000.0,

@@ -1,3 +1,4 @@
 //! The integration tests of `lockstep-measure`: one program, a module for each subject.
 
+mod formula;
 mod reference;

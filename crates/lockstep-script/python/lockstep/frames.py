@@ -25,6 +25,8 @@ COLUMNS = "columns"
 TABLES = {PANDAS: ("DataFrame",), POLARS: ("DataFrame", "LazyFrame"), PYARROW: ("Table", "RecordBatch")}
 FRAME_KEY = "frame"
 """The key of a set in a job of Python's that holds a table, beside `label`, `drop`, `types` and so on."""
+PREFIX = "lockstep-frames-"
+"""What the names of the folders begin with in which tables are files for a while."""
 COMPRESSION = "snappy"
 BLOCK = 1 << 20
 
@@ -59,7 +61,7 @@ class Files:
     def path(self, name: str) -> str:
         """Where a file of this name may be written. Only this user may enter the folder."""
         if self._folder is None:
-            self._folder = tempfile.TemporaryDirectory(prefix="lockstep-frames-")
+            self._folder = tempfile.TemporaryDirectory(prefix=PREFIX)
         return os.path.join(self._folder.name, name)
 
     def write(self, table: Any, name: str = "table") -> Tuple[str, str]:
@@ -79,7 +81,7 @@ class Files:
         with open(path, "rb") as file:
             for block in iter(lambda: file.read(BLOCK), b""):
                 digest.update(block)
-        folder = os.path.join(tempfile.gettempdir(), f"lockstep-frames-{digest.hexdigest()[:32]}")
+        folder = os.path.join(tempfile.gettempdir(), f"{PREFIX}{digest.hexdigest()[:32]}")
         try:
             os.mkdir(folder, mode=0o700)
         except FileExistsError:

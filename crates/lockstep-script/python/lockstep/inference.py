@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Dict, List, Mapping, Optional, Union
 
 from . import frames, program, toml
+from .errors import RunFailed
 from .frames import Files
 
 Data = Union[str, "os.PathLike[str]", Mapping[str, Any], Any]
@@ -50,14 +51,14 @@ def predict_as(
         arguments = ["predict", run, *_named(data, files), "--out", out]
         if probabilities:
             arguments.append("--probabilities")
-        program.output([*arguments, *_of_workers(workers)])
+        _output([*arguments, *_of_workers(workers)], data)
         return frames.read(out, kind)
 
 
 def evaluate(run: str, data: Optional[Data], *, workers: Optional[int] = None) -> Evaluation:
     """How good the model of a run is on a set that has labels, or on the test set of the run's job."""
     with Files() as files:
-        said = program.output(["evaluate", run, *_named(data, files), "--json", *_of_workers(workers)])
+        said = _output(["evaluate", run, *_named(data, files), "--json", *_of_workers(workers)], data)
     return evaluation_of(json.loads(said))
 
 
@@ -67,7 +68,9 @@ def evaluation_of(raw: Dict[str, Any]) -> Evaluation:
     metrics = {name: value for name, value in raw.items() if _is_number(value)}
     for name, averages in raw.items():
         if isinstance(averages, Mapping):
-            metrics.update({f"{name}.{inner}": value for inner, value in averages.items() if _is_number(value)})
+            # Those of the job's own are called as the job calls them.
+            prefix = "" if name == "metrics" else f"{name}."
+            metrics.update({f"{prefix}{inner}": value for inner, value in averages.items() if _is_number(value)})
     classes = raw.get("classes") or raw.get("columns") or []
     counts = raw.get("confusion")
     confusion = None
@@ -78,6 +81,16 @@ def evaluation_of(raw: Dict[str, Any]) -> Evaluation:
             confusion.index = names
     mistakes = raw.get("mistakes") or raw.get("misses") or []
     return Evaluation(metrics, frames.of_rows(classes, kind), confusion, frames.of_rows(mistakes, kind), raw)
+
+
+def _output(arguments: List[str], data: Optional[Data]) -> str:
+    """What the program prints. Without data it looks for the sets of the run's job, and frames of those are gone."""
+    try:
+        return program.output(arguments)
+    except RunFailed as failed:
+        if data is None and frames.PREFIX in str(failed):
+            raise RunFailed("a set of this run was a data frame, which is not kept: give the samples as `data`") from failed
+        raise
 
 
 def _named(data: Optional[Data], files: Files) -> List[str]:

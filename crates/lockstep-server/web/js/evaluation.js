@@ -20,6 +20,7 @@ function figures(found) {
     found.groups !== undefined && ["groups", count(found.groups)], found.ndcg !== undefined && ["NDCG", metric(found.ndcg)],
     found.ndcg10 !== undefined && ["NDCG of the first 10", metric(found.ndcg10)], found.map !== undefined && ["MAP", metric(found.map)],
     of("macro", found.macro), of("weighted", found.weighted), of("micro", found.micro),
+    ...Object.entries(found.metrics ?? {}).map(([name, value]) => [name, metric(value)]),
   ].filter(Boolean));
 }
 

@@ -28,6 +28,9 @@ pub(super) struct Description {
     pub(super) normalise: Option<Normalise>,
     #[serde(default)]
     classes: Vec<String>,
+    /// Of two classes, the one that is looked for, and the probability from which on it is predicted.
+    positive: Option<String>,
+    threshold: Option<f64>,
     targets: Option<Targets>,
     /// The column whose number trees predict.
     target: Option<String>,
@@ -81,6 +84,11 @@ pub(super) struct Table {
     task: Task,
     /// What is predicted: the classes, the labels, or the columns of numbers.
     names: Vec<String>,
+    /// Of two classes, the place of the one that is predicted from the threshold on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    positive: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    threshold: Option<f64>,
     /// XGBoost's name for what trees minimised.
     #[serde(skip_serializing_if = "Option::is_none")]
     objective: Option<String>,
@@ -145,6 +153,9 @@ impl Description {
             columns,
             gaps: self.is_of_trees() || self.encoding.is_some(),
             task,
+            positive: (self.threshold.and(self.positive.as_ref()))
+                .and_then(|positive| names.iter().position(|name| name == positive)),
+            threshold: self.threshold,
             names: names.to_vec(),
             objective: self.objective.clone().filter(|_| self.is_of_trees()),
         })

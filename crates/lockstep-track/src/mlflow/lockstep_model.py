@@ -88,6 +88,7 @@ class Table:
 
         self.readers = [ColumnReader(column, known["gaps"]) for column in known["columns"]]
         self.task, self.names = known["task"], known["names"]
+        self.positive, self.threshold = known.get("positive"), known.get("threshold")
         objective = known.get("objective")
         self.model = Trees(folder, objective) if objective else Network(folder)
 
@@ -115,6 +116,9 @@ class Table:
         if self.task != "classes":
             said = {f"predicted_{name}": numbers[:, at] for at, name in enumerate(self.names)}
             return pandas.DataFrame(said, index=index)
+        if self.positive is not None:
+            is_positive = numbers[:, self.positive] >= self.threshold
+            classes = numpy.where(is_positive, self.positive, 1 - self.positive)
         said = {
             "predicted": [self.names[place] for place in classes],
             "probability": numbers[numpy.arange(len(numbers)), classes],

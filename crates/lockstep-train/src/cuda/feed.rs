@@ -36,8 +36,7 @@ impl Feed {
     ) -> Result<Self, TrainError> {
         let shape = LossShape::new(settings, sets);
         let mixes = settings.augment.is_some_and(|augment| augment.mixes());
-        let bytes = 4 * sets.train.len() * sets.input_len();
-        let is_resident = settings.augment.is_none() && bytes as u64 <= settings.gpu_data;
+        let is_resident = lies_on_gpu(settings, 4 * sets.train.len() * sets.input_len());
         Ok(Self {
             batches: Batches::new(sets, settings, false),
             set: is_resident.then(|| resident(gpu, sets)).transpose()?,
@@ -133,6 +132,11 @@ impl Feed {
         }
         Ok(())
     }
+}
+
+/// Whether a training set of so many bytes lies on the GPU: it looks the same in every epoch, and fits.
+pub(super) fn lies_on_gpu(settings: &TrainingSettings, bytes: usize) -> bool {
+    settings.augment.is_none() && bytes as u64 <= settings.gpu_data
 }
 
 /// Brings the training set to the GPU, as the network sees it.

@@ -13,16 +13,21 @@ use crate::average::WeightAverage;
 use crate::device::{Device, DeviceReplica, Objective, ReplicaSetup};
 use crate::host::state_of;
 use crate::lanes::LaneProgram;
+use crate::prepare::{evaluation_rows, model_on};
 use crate::replica::{ExchangeSetup, GangReplica};
-use crate::sets::Sets;
+use crate::sets::{DataFacts, Sets};
 use crate::snapshot::Snapshot;
 use alone::AloneReplica;
-use feed::Feed;
+use feed::{Feed, lies_on_gpu};
 use gang::CudaGangReplica;
 use lanes::{CudaLanes, EpochPlace};
-use lockstep_cuda::{Beginning, Gpu, LaneRows, ModelDescription, Setup, Training, WorkerBatch};
+use lockstep_cuda::{
+    Beginning, Gpu, InputPlace, LaneRows, MemoryNeeded, ModelDescription, Setup, TargetShape,
+    Training, WorkerBatch,
+};
 use lockstep_gang::SharingCollective;
-use lockstep_nn::{Model, Threads};
+use lockstep_nn::{Capacity, Model, Threads};
+use lockstep_resolve::TrainingSettings;
 
 /// Looks at the parameters that the device keeps until they are taken.
 const MARKS: usize = 1024;
@@ -71,21 +76,9 @@ impl Device for CudaDevice {
         let is_alone = plan.workers() == 1;
         let feed = Feed::new(&self.gpu, settings, sets)?;
         let planes_before: Vec<&[f32]> = beginning.planes.iter().map(|plane| &plane[..]).collect();
-        let worker = Setup {
-            model: ModelDescription::of(&self.model),
-            optimizer: setup.optimizer(),
-            seed: settings.seed,
-            lanes: own.len(),
-            batches: (setup.programs.each_ref()).map(|program| worker_batch(program, own.start)),
-            samples: sets.train_indices.len(),
-            scored_rows: self.evaluation_rows,
-            inputs: feed.place(),
-            shape: feed.shape(),
-            clip_norm: settings.learner.clip_norm.filter(|_| is_alone),
-            average: settings.learner.average.filter(|_| is_alone),
-            marks: if is_alone { MARKS } else { 0 },
-            is_alone,
-        };
+        let rows = (self.evaluation_rows, sets.train_indices.len());
+        let inputs = (feed.place(), feed.shape());
+        let worker = worker_setup(&self.model, &setup, collective.rank(), rows, inputs);
         let begin = Beginning {
             values: &beginning.state,
             planes: &planes_before,
@@ -128,6 +121,53 @@ impl Device for CudaDevice {
             marks: Vec::new(),
         }))
     }
+}
+
+/// What the worker of this rank is made with, which evaluates so many rows at a time and has so many samples in an epoch.
+fn worker_setup(
+    model: &Model,
+    setup: &ReplicaSetup<'_>,
+    rank: usize,
+    (scored_rows, samples): (usize, usize),
+    (inputs, shape): (InputPlace, Option<TargetShape>),
+) -> Setup {
+    let settings = setup.settings;
+    let plan = &setup.exchange.plan;
+    let own = plan.lanes_of(rank);
+    let is_alone = plan.workers() == 1;
+    Setup {
+        model: ModelDescription::of(model),
+        optimizer: setup.optimizer(),
+        seed: settings.seed,
+        lanes: own.len(),
+        batches: (setup.programs.each_ref()).map(|program| worker_batch(program, own.start)),
+        samples,
+        scored_rows,
+        inputs,
+        shape,
+        clip_norm: settings.learner.clip_norm.filter(|_| is_alone),
+        average: settings.learner.average.filter(|_| is_alone),
+        marks: if is_alone { MARKS } else { 0 },
+        is_alone,
+    }
+}
+
+/// What the first worker needs of a GPU's memory, and the training set there. No GPU is needed to say so.
+pub(crate) fn memory_needed(
+    settings: &TrainingSettings,
+    data: &DataFacts,
+) -> Result<(MemoryNeeded, usize), TrainError> {
+    let one = Capacity { rows: 1, lanes: 1 };
+    let model = model_on(&Threads::default(), settings, data, one)?;
+    let setup = ReplicaSetup::of(settings, data, model.layout(), 0)?;
+    let set = 4 * data.train * ModelDescription::of(&model).inputs();
+    let (inputs, set) = match lies_on_gpu(settings, set) {
+        true => (InputPlace::Resident, set),
+        false => (InputPlace::Host, 0),
+    };
+    let rows = (evaluation_rows(settings, data, &model), data.train);
+    let worker = worker_setup(&model, &setup, 0, rows, (inputs, None));
+    Ok((worker.memory_needed()?, set))
 }
 
 /// What a worker's lanes are in batches of one size.

@@ -8,7 +8,7 @@ use crate::sets::{Sets, all_indices};
 use crate::snapshot::Best;
 use lockstep_data::Dataset;
 use lockstep_events::Metrics;
-use lockstep_measure::Measure;
+use lockstep_measure::{BestBy, Evaluation};
 use lockstep_model::{Assessor, Decision, Outputs, Predictions};
 use lockstep_resolve::{Threshold, TrainingSettings};
 
@@ -16,7 +16,7 @@ use lockstep_resolve::{Threshold, TrainingSettings};
 pub(super) struct EpochEvaluation<'a> {
     sets: &'a Sets,
     /// What the best epoch is chosen by.
-    measure: Measure,
+    best_by: BestBy,
     /// What the model predicts.
     outputs: Outputs,
     /// From which probability on the positive class is predicted.
@@ -62,7 +62,7 @@ impl<'a> EpochEvaluation<'a> {
         let outputs = outputs.deciding(sets.decision);
         Self {
             sets,
-            measure: settings.checkpoint.best,
+            best_by: settings.checkpoint.best.clone(),
             threshold: settings.learner.decision.threshold,
             test_indices: sets.test.as_ref().map(all_indices).unwrap_or_default(),
             evaluator: Evaluator::new(sets.input_len(), rows, outputs.clone()),
@@ -120,13 +120,10 @@ impl<'a> EpochEvaluation<'a> {
     }
 
     /// What the kept weights are worth on the test set, once [`EpochEvaluation::of_kept`] has measured them.
-    pub(super) fn assess(&self, metrics: Option<&Metrics>) -> Option<lockstep_measure::Evaluation> {
+    pub(super) fn assess(&self, metrics: Option<&Metrics>) -> Option<Evaluation> {
         let (set, metrics) = (self.sets.test.as_ref()?, metrics?);
-        let mut assessor = Assessor::new(set, &self.outputs);
-        let mut predictions = self.predictions.clone();
-        self.outputs.decide(&mut predictions);
-        assessor.add(&predictions);
-        let mut evaluation = assessor.finish();
+        let assessor = Assessor::new(set, &self.outputs);
+        let mut evaluation = self.finish(assessor, self.predictions.clone());
         if let Some(loss) = metrics.get("loss") {
             evaluation.set_loss(loss);
         }
@@ -167,20 +164,48 @@ impl<'a> EpochEvaluation<'a> {
             return Ok(None);
         }
         let samples = (sets.val_set(), &sets.val_indices[..]);
+        let of_whole_set = is_of_whole_set(&self.best_by, steps.objective.loss);
+        let wants_all = of_whole_set || self.wants_all_predictions();
         let evaluator = &mut self.evaluator;
-        if !is_of_whole_set(self.measure, steps.objective.loss) {
+        if !wants_all {
             return measure(evaluator, sets, steps, None, samples, None).map(Some);
         }
         let mut predictions = self.predictions.empty();
         let said = Some(&mut predictions);
         let mut metrics = measure(evaluator, sets, steps, None, samples, said)?;
-        let mut assessor = Assessor::of_samples(samples, &self.outputs);
-        assessor.add(&predictions);
-        let summary = assessor.finish().summary();
-        if let Some(value) = summary.value(self.measure) {
-            metrics.set(self.measure.word(), value);
+        let evaluation = self.complete(&mut metrics, samples, predictions);
+        if let (Some(value), true) = (evaluation.value(&self.best_by), of_whole_set) {
+            metrics.set(self.best_by.word(), value);
         }
         Ok(Some(metrics))
+    }
+
+    /// Whether there are metrics that do not follow from sums over the samples: those of the job's own, and those of a
+    /// model that decides by a threshold.
+    fn wants_all_predictions(&self) -> bool {
+        let threshold = self.outputs.decision.and_then(|of| of.threshold);
+        !self.sets.metrics.is_empty() || threshold.is_some()
+    }
+
+    /// Adds such metrics to those of some samples, of which the model said this.
+    fn complete(
+        &self,
+        metrics: &mut Metrics,
+        samples: (&Dataset, &[u32]),
+        predictions: Predictions,
+    ) -> Evaluation {
+        let assessor = Assessor::of_samples(samples, &self.outputs);
+        let evaluation = self.finish(assessor, predictions);
+        note_decided(metrics, &evaluation);
+        evaluation
+    }
+
+    /// What predictions come to, once the model has decided.
+    fn finish(&self, assessor: Assessor<'_>, mut predictions: Predictions) -> Evaluation {
+        self.outputs.decide(&mut predictions);
+        let mut assessor = assessor.with_own(&self.sets.metrics);
+        assessor.add(&predictions);
+        assessor.finish()
     }
 
     /// The metrics on the test set of the given weights, or of the present ones. Of the ones that are
@@ -196,22 +221,46 @@ impl<'a> EpochEvaluation<'a> {
             return Ok(None);
         };
         let samples = (set, &self.test_indices[..]);
-        let predictions = kept.then_some(&mut self.predictions);
+        let wants_all = self.wants_all_predictions();
         let evaluator = &mut self.evaluator;
-        measure(evaluator, sets, steps, state, samples, predictions).map(Some)
+        if !kept && !wants_all {
+            return measure(evaluator, sets, steps, state, samples, None).map(Some);
+        }
+        let mut said = self.predictions.empty();
+        let mut metrics = measure(evaluator, sets, steps, state, samples, Some(&mut said))?;
+        if wants_all {
+            self.complete(&mut metrics, samples, said.clone());
+        }
+        if kept {
+            self.predictions = said;
+        }
+        Ok(Some(metrics))
     }
 
     /// Of epochs that are equally good the first is kept.
     fn keep_if_best(&mut self, state: &[f32], epoch: u32, val: &Metrics) -> bool {
-        let measure = self.measure;
-        let value = |metrics: &Metrics| metrics.get(measure.word()).unwrap_or(f64::NAN);
-        let is_better = |best: &Best| measure.is_better(value(val), value(&best.val));
+        let by = &self.best_by;
+        let value = |metrics: &Metrics| metrics.get(by.word()).unwrap_or(f64::NAN);
+        let is_better = |best: &Best| by.is_better(value(val), value(&best.val));
         let better = self.best.as_ref().is_none_or(is_better);
         if better {
             let (state, val) = (state.to_vec(), val.clone());
             self.best = Some(Best { epoch, val, state });
         }
         better
+    }
+}
+
+/// Takes what does not follow from sums over the samples into their metrics: those of the job's own, and with a threshold,
+/// by which other classes are predicted than the more probable ones, the accuracy.
+pub(super) fn note_decided(metrics: &mut Metrics, evaluation: &Evaluation) {
+    if let Evaluation::Classes(of) = evaluation
+        && of.threshold.is_some()
+    {
+        metrics.set("accuracy", of.summary.accuracy);
+    }
+    for (name, value) in evaluation.own() {
+        metrics.set(name, value);
     }
 }
 

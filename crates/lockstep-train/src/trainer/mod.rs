@@ -22,14 +22,14 @@ use crate::evaluate::mean;
 use crate::sets::Sets;
 use crate::snapshot::{Snapshot, StateView};
 use crate::{LearnerPart, TrainError, weights};
-use evaluation::EpochEvaluation;
+use evaluation::{EpochEvaluation, note_decided};
 use lockstep_base::fs::CacheDir;
 use lockstep_data::DataError;
 use lockstep_events::control::{Assignment, Finished, FromWorker};
 use lockstep_events::event::EpochResult;
 use lockstep_gang::{CollectiveExt, Plan, SharingCollective};
 use lockstep_learner::{GenerationEnd, Reporter, Wish};
-use lockstep_measure::{Evaluation, Measure};
+use lockstep_measure::BestBy;
 use lockstep_resolve::Interval;
 use publish::Publisher;
 use start_state::start_state;
@@ -74,7 +74,7 @@ pub(crate) struct Trainer<'a> {
     rank: usize,
     epochs: u32,
     /// What epochs are compared by, on validation data.
-    measure: Measure,
+    best_by: BestBy,
     /// Epochs without a better one after which training ends.
     patience: Option<u32>,
     /// By how much an epoch must be better to count as such.
@@ -114,7 +114,7 @@ impl<'a> Trainer<'a> {
         Ok(Self {
             rank: assignment.rank,
             epochs: settings.learner.epochs,
-            measure: settings.checkpoint.best,
+            best_by: settings.checkpoint.best.clone(),
             patience: settings.learner.patience,
             min_change: settings.learner.min_change,
             stays: false,
@@ -215,9 +215,9 @@ impl Trainer<'_> {
         let measured = self.evaluation.epoch(&mut self.steps, epoch, is_last)?;
         self.steps.end_epoch();
         if let Some(val) = &measured.val {
-            let value = val.get(self.measure.word()).unwrap_or(f64::NAN);
+            let value = val.get(self.best_by.word()).unwrap_or(f64::NAN);
             self.steps
-                .note_validation(self.measure, self.min_change, value);
+                .note_validation(&self.best_by, self.min_change, value);
         }
         if self.rank == 0 {
             let result = EpochResult {
@@ -318,11 +318,8 @@ impl Trainer<'_> {
         if let Some(evaluation) = &evaluation {
             self.publisher.evaluation(evaluation)?;
         }
-        // With a threshold, other classes are predicted than the more probable ones.
-        if let (Some(Evaluation::Classes(of)), Some(metrics)) = (&evaluation, &mut kept.metrics)
-            && of.threshold.is_some()
-        {
-            metrics.set("accuracy", of.summary.accuracy);
+        if let (Some(evaluation), Some(metrics)) = (&evaluation, &mut kept.metrics) {
+            note_decided(metrics, evaluation);
         }
         if self.leaves_checkpoint {
             self.last_checkpoint()?;

@@ -14,7 +14,7 @@ use lockstep_events::control::{Assignment, FromWorker};
 use lockstep_events::event::StepTimes;
 use lockstep_gang::{Plan, SharingCollective};
 use lockstep_learner::{Reporter, Wish};
-use lockstep_measure::Measure;
+use lockstep_measure::BestBy;
 use lockstep_nn::{Layout, LossSum, Optimizer, Schedule};
 use lockstep_resolve::TrainingSettings;
 use std::time::{Duration, Instant};
@@ -154,11 +154,11 @@ impl<'a> StepLoop<'a> {
     }
 
     /// Takes in what validation came to after an epoch: the learning rate may be cut for the next ones.
-    pub(super) fn note_validation(&mut self, measure: Measure, min_change: f64, value: f64) {
-        self.position.improvement.note(measure, min_change, value);
+    pub(super) fn note_validation(&mut self, best_by: &BestBy, min_change: f64, value: f64) {
+        self.position.improvement.note(best_by, min_change, value);
         if let Some(plateau) = self.plateau {
             let plateaus = &mut self.position.plateaus;
-            plateaus.note(measure, plateau, value);
+            plateaus.note(best_by, plateau, value);
             self.schedule = self.schedule.after_cuts(plateaus.cuts);
         }
     }

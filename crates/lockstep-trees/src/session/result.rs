@@ -124,7 +124,7 @@ impl Session<'_> {
             return Ok(Some(Evaluation::Ranking(ranking)));
         }
         let outputs = self.outputs().deciding(decision);
-        let mut assessor = Assessor::new(set, &outputs);
+        let mut assessor = Assessor::new(set, &outputs).with_own(&self.tables.metrics);
         let labels = match set.labels() {
             [] => vec![u32::MAX; rows.len()],
             labels => labels.to_vec(),
@@ -149,5 +149,5 @@ pub(super) fn metrics_of(evaluation: &Evaluation) -> Metrics {
     let measured = names
         .into_iter()
         .filter_map(|name| Some((name, summary[name].as_f64()?)));
-    measured.collect()
+    measured.chain(evaluation.own()).collect()
 }

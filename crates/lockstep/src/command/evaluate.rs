@@ -8,7 +8,7 @@ use lockstep_data::TargetKind;
 use lockstep_engine::infer::NamedSamples;
 use lockstep_job::Location;
 use lockstep_measure::Evaluation;
-use lockstep_model::{Assessor, EvaluationReport, Predictions};
+use lockstep_model::{Assessor, EvaluationReport, OwnMetrics, Predictions};
 use lockstep_resolve::place;
 use lockstep_runs::{CONFUSION, EVALUATION};
 use std::process::ExitCode;
@@ -36,7 +36,15 @@ pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<ExitCode> {
             .with_context(|| format!("cannot make the folder {folder}"))?;
     }
     let set = &model.samples[0].set;
-    let mut assessor = Assessor::new(set, &model.outputs);
+    let own = match set.groups() {
+        None => OwnMetrics::bind(
+            model.job.metrics(),
+            model.outputs.kind,
+            &model.outputs.names,
+        )?,
+        Some(_) => OwnMetrics::default(),
+    };
+    let mut assessor = Assessor::new(set, &model.outputs).with_own(&own);
     let mut scores = Vec::new();
     let whole = inference::go(&model, &model.samples[0], false, &mut |block| {
         if let (Some(_), Predictions::Numbers { values, .. }) = (set.groups(), &block.predictions) {

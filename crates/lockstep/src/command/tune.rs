@@ -13,18 +13,15 @@ use crate::view::{lines_of, plural, shell, unit};
 use anyhow::{Context, bail};
 use kube::KubeTrials;
 use lockstep_engine::{Stop, StopFlag};
+use lockstep_index::keep::is_better_low;
 use lockstep_job::{Job, JobError, Validation};
+use lockstep_measure::{Best, OwnMetric};
 use lockstep_place::Place;
 use lockstep_resolve::place;
 use lockstep_runs::RunDir;
 use lockstep_tune::{BEST, Method, REPORT, Rules, Search, Space, Trial, TuneError, Tuning, rungs};
 use std::process::ExitCode;
 use trainer::TrialTrainer;
-
-/// Metrics of which less is better; of all others more is.
-const ERRORS: [&str; 8] = [
-    "loss", "mse", "mae", "rmse", "error", "logloss", "mlogloss", "merror",
-];
 
 /// The rung of trials that end by themselves: none has so many epochs.
 const TO_ITS_END: u32 = u32::MAX;
@@ -56,10 +53,10 @@ pub(crate) fn run(args: &TuneArgs) -> anyhow::Result<ExitCode> {
         None => None,
         Some(TrialCluster::Kube) => Some(KubeTrials::new(args, &search, stop.clone())?),
     };
-    let unit = unit(&job.rows());
+    let unit = search.tuning.rules.unit.clone();
     let trainer = TrialTrainer {
         args,
-        unit,
+        unit: &unit,
         stop: stop.clone(),
         kube,
     };
@@ -70,7 +67,7 @@ pub(crate) fn run(args: &TuneArgs) -> anyhow::Result<ExitCode> {
     {
         kube.clean(&search.tuning);
     }
-    show(args, unit, &search.tuning, &search.folder)?;
+    show(args, &unit, &search.tuning, &search.folder)?;
     ended.context("the search ended early; what was tried is kept, and --resume goes on")?;
     Ok(match stop.get() {
         Stop::No => ExitCode::SUCCESS,
@@ -164,8 +161,18 @@ fn rules(args: &TuneArgs, job: &Job, space: Space) -> anyhow::Result<Rules> {
         trials: args.trials,
         seed: args.seed,
         rungs,
-        maximise: !ERRORS.contains(&args.metric.as_str()),
+        maximise: match job.metrics().iter().find(|own| own.name == args.metric) {
+            None => !is_better_low(&args.metric),
+            Some(OwnMetric {
+                best: Some(best), ..
+            }) => *best == Best::Highest,
+            Some(OwnMetric { name, formula, .. }) => bail!(
+                "--metric {name}: [metrics] does not say whether it is better high or low; write there {name} = {{ formula = \
+                 \"{formula}\", best = \"lowest\" }}, or \"highest\""
+            ),
+        },
         metric: args.metric.clone(),
+        unit: unit(&job.rows()).to_owned(),
     })
 }
 

@@ -28,8 +28,8 @@ pub(crate) struct Epochs {
 /// Trees grow by many rounds, of which every so many have a row, and the best one.
 const ROUNDS_A_ROW: u32 = 10;
 
-/// The key of a job that grows trees.
-const ROUNDS: &str = "model.rounds";
+/// The key of a job that grows trees, which have rounds where others have epochs.
+pub(crate) const ROUNDS: &str = "model.rounds";
 
 /// What a run with this configuration counts: trees grow by rounds.
 pub(crate) fn unit(config: &[(String, String)]) -> &'static str {
@@ -50,7 +50,9 @@ impl Epochs {
             "round" if !all => ROUNDS_A_ROW,
             _ => 1,
         };
-        let (val, test) = (started.val_samples > 0, started.test_samples > 0);
+        let val = started.val_samples > 0;
+        // Trees are measured on their test set at the end.
+        let test = started.test_samples > 0 && unit(&started.config) != "round";
         let mut names = started.metrics.iter();
         let first = names.next().map_or("", String::as_str);
         let others: Vec<&str> = names.map(String::as_str).collect();

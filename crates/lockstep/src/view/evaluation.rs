@@ -8,12 +8,20 @@ const NAMED: usize = 10;
 
 /// The numbers, the table of classes, columns or labels, and the worst mistakes.
 pub(crate) fn lines(evaluation: &Evaluation) -> Vec<String> {
-    match evaluation {
+    let mut lines = match evaluation {
         Evaluation::Classes(of) => classes(of),
         Evaluation::Numbers(of) => numbers(of),
         Evaluation::Labels(of) => labels(of),
         Evaluation::Ranking(of) => vec![ranking(of)],
+    };
+    let own = evaluation.own();
+    let own: Vec<String> = own
+        .map(|(name, value)| format!("{name} {}", words::metric(name, value)))
+        .collect();
+    if !own.is_empty() {
+        lines.insert(1, own.join("   "));
     }
+    lines
 }
 
 /// The first line: what was measured, and over how many samples.

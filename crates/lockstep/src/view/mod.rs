@@ -15,7 +15,7 @@ mod table;
 mod terminal;
 mod words;
 
-pub(crate) use epochs::unit;
+pub(crate) use epochs::{ROUNDS, unit};
 pub(crate) use json::Json;
 pub(crate) use lockstep_cluster::shell;
 pub(crate) use plain::Plain;
@@ -77,6 +77,7 @@ pub(crate) mod tests {
             run_dir: "runs/job-1".into(),
             workers: 2,
             threads: None,
+            device: None,
             min_workers: None,
             lanes: 2,
             transport: "shm".into(),

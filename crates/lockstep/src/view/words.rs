@@ -85,16 +85,19 @@ pub(crate) fn metric(name: &str, value: f64) -> String {
     }
 }
 
-/// How many workers a run has: `2 workers`, or `2 to 8 workers` of an elastic gang. And how many threads each of them
-/// has, if it is not one.
+/// How many workers a run has: `2 workers`, or `2 to 8 workers` of an elastic gang. And what they compute on: a GPU, or
+/// how many threads each of them has, if it is not one.
 pub(crate) fn workers(started: &Started) -> String {
     let most = plural(started.workers, "worker");
     let workers = match started.min_workers {
         Some(least) => format!("{least} to {most}"),
         None => most,
     };
-    match &started.threads {
-        Some(threads) if threads.count > 1 => format!("{workers} with {}", threads_of(threads)),
+    match (&started.device, &started.threads) {
+        (Some(device), _) => format!("{workers} on {device}"),
+        (None, Some(threads)) if threads.count > 1 => {
+            format!("{workers} with {}", threads_of(threads))
+        }
         _ => workers,
     }
 }
@@ -134,6 +137,8 @@ mod tests {
         );
         started.threads = Some(WorkerThreads::choose(Some(1), 4, 9));
         assert_eq!(workers(&started), "2 to 8 workers");
+        started.device = Some("NVIDIA H200".to_owned());
+        assert_eq!(workers(&started), "2 to 8 workers on NVIDIA H200");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! of its own.
 #![allow(dead_code, reason = "each test program uses its part")]
 
+pub(crate) mod avocados;
 pub(crate) mod bitmap;
 pub(crate) mod cifar;
 pub(crate) mod dashboard;

@@ -1,6 +1,7 @@
 //! Two classes of which one is looked for, through the real binary: which it is, how much its rows count, what epochs and
 //! rounds are chosen by, and when it is predicted.
 
+use crate::common::serve::Serve;
 use crate::common::{Place, Ran, read_json};
 use serde_json::Value;
 use std::fs;
@@ -207,6 +208,99 @@ fn the_best_is_chosen_by_every_measure_that_is_reported() {
     }
 }
 
+/// What a learner counts, and a key of which a small value learns less.
+fn units(learner: &str) -> (&'static str, &'static str) {
+    match learner {
+        TREES => ("rounds", "model.eta=[1e-4, 0.3]"),
+        _ => ("epochs", "train.optimizer.lr=[1e-6, 1e-2]"),
+    }
+}
+
+#[test]
+fn a_metric_of_ones_own_is_measured_by_epoch_and_in_the_end_and_can_be_chosen_by() {
+    const COST: &str = "metrics.cost={ formula = \"mean(5 * (label == 'fraud' and predicted != label) + \
+                        (predicted == 'fraud' and label != predicted))\", best = \"lowest\" }";
+    for learner in [NETWORK, TREES] {
+        let place = place(learner);
+        let keys = [COST, "checkpoint.best=cost", "train.threshold=0.2"];
+        let result = train(&place, &keys);
+        let rows = predicted(&place, &folder(&result));
+        let cost = |(is_fraud, _, said): &(bool, f64, bool)| match (*is_fraud, *said) {
+            (true, false) => 5.0,
+            (false, true) => 1.0,
+            _ => 0.0,
+        };
+        let cost = rows.iter().map(cost).sum::<f64>() / rows.len() as f64;
+        assert_eq!(result["metrics"]["cost"], cost);
+        assert_eq!(evaluation(&result)["metrics"]["cost"], cost);
+        // The validation rows are those of the test set, and the threshold is known from the beginning.
+        let costs: Vec<f64> = (rounds(&result).iter())
+            .map(|round| round["val"]["cost"].as_f64().unwrap())
+            .collect();
+        let best = costs.iter().copied().fold(f64::MAX, f64::min);
+        let first = costs.iter().position(|&cost| cost == best).unwrap() + 1;
+        assert_eq!((&result["best_epoch"], best), (&first.into(), cost));
+        let divided = train(&place, &[&keys[..], &["train.workers=3"]].concat());
+        assert_eq!(divided["weights_sha256"], result["weights_sha256"]);
+        assert_eq!(divided["metrics"], result["metrics"]);
+
+        let name = result["run"].as_str().unwrap();
+        let listed = place.said(&["runs", "list", "test.cost < 9 and val.cost < 9"]);
+        assert!(listed.contains(name), "{listed}");
+        let best = place.said(&["runs", "best", "--metric", "test.cost"]);
+        let (unit, _) = units(learner);
+        assert!(best.lines().next().unwrap().contains(unit), "{best}");
+        // One more, of a run that is there.
+        let share = "metrics.share=\"mean(predicted == 'fraud')\"";
+        let of = run(&place, &["evaluate", name, "--set", share]);
+        let said = rows.iter().filter(|row| row.2).count() as f64 / 300.0;
+        assert!(of.stdout.contains("cost "), "{}", of.stdout);
+        assert!(
+            of.stdout.contains(&format!("share {said:.4}")),
+            "{}",
+            of.stdout
+        );
+
+        let grid = [
+            "tune",
+            "job.toml",
+            "--method",
+            "grid",
+            "--no-halving",
+            "--metric",
+            "cost",
+            "--set",
+            COST,
+        ];
+        let (_, key) = units(learner);
+        let said = run(&place, &[&grid[..], &["--search", key]].concat());
+        let table: Vec<Vec<&str>> = (said.stdout.lines().take(3))
+            .map(|line| line.split_whitespace().collect())
+            .collect();
+        assert_eq!(
+            table[0][2..],
+            [unit, "cost"],
+            "{}{}",
+            said.stdout,
+            said.stderr
+        );
+        // The lower cost is the better one.
+        let costs = [&table[1], &table[2]].map(|row| row[3].parse::<f64>().unwrap());
+        assert!(costs[0] < costs[1], "{}", said.stdout);
+
+        let wrong = [
+            "run",
+            "job.toml",
+            "--set",
+            "metrics.cost=\"mean(label == 'fruad')\"",
+        ];
+        let said = run(&place, &wrong);
+        assert_ne!(said.code, Some(0));
+        let words = "metrics.cost: at `'fruad'`: there is no such class; did you mean 'fraud'?";
+        assert!(said.stderr.contains(words), "{}", said.stderr);
+    }
+}
+
 /// Whether each row is of the rarer class, how probable that is, and whether it was predicted.
 fn predicted(place: &Place, run_dir: &Path) -> Vec<(bool, f64, bool)> {
     let args = [
@@ -230,6 +324,20 @@ fn predicted(place: &Place, run_dir: &Path) -> Vec<(bool, f64, bool)> {
         )
     });
     rows.collect()
+}
+
+/// What a server of the run's model predicts for each row.
+fn served(place: &Place, result: &Value) -> Vec<String> {
+    let run = result["run"].as_str().unwrap();
+    let mut command = place.command(&["serve-model", run, "--store", "runs", "--port", "0"]);
+    command.env("LOCKSTEP_XGBOOST", lockstep_testkit::xgboost_library());
+    let serve = Serve::of(command);
+    let rows = fs::read(place.path("val.csv")).unwrap();
+    let kind = [("Content-Type", "text/csv")];
+    let answer = serve.send("POST", "/invocations", &kind, &rows).ok().json();
+    let rows = answer["predictions"].as_array().unwrap().iter();
+    rows.map(|row| row["predicted"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 /// The F1 of the rarer class if it is predicted from this probability on.
@@ -270,6 +378,13 @@ fn a_threshold_that_is_set_or_chosen_decides_what_is_predicted_and_measured() {
                     let others = rows.iter().map(|row| f1(&rows, row.1));
                     assert!(others.fold(0.0, f64::max) <= found + 1e-12);
                 }
+            }
+            if set.is_some() {
+                let served = served(&place, &result);
+                let wanted = rows
+                    .iter()
+                    .map(|row| ["normal", "fraud"][usize::from(row.2)]);
+                assert_eq!(served, wanted.collect::<Vec<_>>());
             }
             let again = ["evaluate", result["run_dir"].as_str().unwrap(), "--json"];
             let again: Value = serde_json::from_str(run(&place, &again).stdout.trim()).unwrap();

@@ -34,7 +34,7 @@ fn job_show_prints_a_job_file_with_every_default_and_override() {
     let place = Place::new();
     let ran = place.run(&["job", "show", "job.toml", "--set", "train.seed=7"]);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    assert!(ran.stdout.contains("seed = 7") && ran.stdout.contains("lanes = 1"));
+    assert!(ran.stdout.contains("seed = 7") && ran.stdout.contains("lanes = 2"));
     fs::write(place.path("shown.toml"), &ran.stdout).unwrap();
     let again = place.run(&["job", "show", "shown.toml"]);
     assert_eq!(again.stdout, ran.stdout);

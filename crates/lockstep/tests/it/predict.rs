@@ -85,7 +85,7 @@ fn tables(data: &str, label: impl Fn(usize, &[f32; 3]) -> String) -> (Place, Str
     (place, run)
 }
 
-pub(super) fn train(place: &Place, job: &str) -> String {
+fn train(place: &Place, job: &str) -> String {
     place.write_job(job);
     place.train(&[])["run_dir"].as_str().unwrap().to_owned()
 }

@@ -245,4 +245,27 @@ fn rows_that_are_trained_and_measured_on_are_said() {
         said.contains("prices.csv are trained on too, with the same inputs"),
         "{said}"
     );
+    // Of one number, many rows are the same by chance; but this is the same table.
+    let few = "data.train={ csv = 'prices.csv', label = 'price', features = ['size'] }";
+    let same = [
+        "run",
+        "job.toml",
+        "--set",
+        few,
+        "--set",
+        "data.test={ csv = 'prices.csv', label = 'price' }",
+    ];
+    let ran = succeeds(&place, &same);
+    let said = format!("{}{}", ran.stdout, ran.stderr);
+    for words in [
+        "540 of the 600 rows of ",
+        "a sample has 1 number, the column size",
+    ] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    // Rounds are measured on validation rows alone: what would be empty has no column.
+    assert!(
+        said.contains("val loss") && !said.contains("test loss"),
+        "{said}"
+    );
 }

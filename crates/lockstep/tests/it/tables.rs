@@ -190,6 +190,25 @@ fn what_was_read_is_said_before_training_and_without() {
 #[test]
 fn a_table_is_shown_as_training_would_read_it() {
     let place = place(NETWORK);
+    let orders = (0..30).map(|row| format!("{},{}\n", 900_719_925_474_099_300_u64 + row, row % 2));
+    let orders = "# of the shop\norder,label\n".to_owned() + &orders.collect::<String>();
+    fs::write(place.path("orders.csv"), orders).unwrap();
+    let ran = run(&place, &["data", "show", "orders.csv"]);
+    assert!(
+        ran.stderr.contains("as `comment = \"#\"`"),
+        "{}",
+        ran.stderr
+    );
+    let ran = run(
+        &place,
+        &["data", "show", "{ csv = 'orders.csv', comment = '#' }"],
+    );
+    for words in [
+        "900719925474099300 to 900719925474099329",
+        "order looks like an id",
+    ] {
+        assert!(ran.stdout.contains(words), "{words}: {}", ran.stdout);
+    }
     let ran = run(&place, &["data", "show", "train.csv", "--label", "sold"]);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     for expected in [

@@ -57,7 +57,14 @@ pub(super) fn run(args: &DataShowArgs) -> anyhow::Result<()> {
         );
     }
     let exact = exact_ranges(&train, &set)?;
-    let flags = suspects(&set);
+    let mut flags = suspects(&set);
+    for flag in &mut flags {
+        // What is the same in single precision need not be.
+        let differs = |range: &[i128; 2]| range[0] != range[1];
+        if flag.suspicion == Suspicion::Constant && exact.get(&flag.column).is_some_and(differs) {
+            flag.suspicion = Suspicion::Id;
+        }
+    }
     crate::command::print(match args.json {
         true => format!("{}\n", in_json(&set, &exact, &flags)),
         false => in_words(&set, &exact, &flags),

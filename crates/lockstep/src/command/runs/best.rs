@@ -5,6 +5,7 @@ use super::row;
 use super::store::Store;
 use crate::args::BestArgs;
 use crate::command::{print, print_json};
+use crate::view::ROUNDS;
 use anyhow::bail;
 use lockstep_index::filter::Subject;
 use lockstep_index::keep::{is_better_low, ranked};
@@ -21,7 +22,7 @@ pub(super) fn run(args: &BestArgs) -> anyhow::Result<()> {
     let low = args.min || (!args.max && is_better_low(&metric));
     let keys = match args.form.json {
         true => Keys::All,
-        false => Keys::Some(Vec::new()),
+        false => Keys::Some(vec![ROUNDS.to_owned()]),
     };
     let runs = store.choose(args.filter.as_deref(), &names, keys)?;
     let best: Vec<Run> = ranked(runs.iter(), &metric, low)

@@ -4,7 +4,7 @@ use super::row;
 use super::store::Store;
 use crate::args::ListArgs;
 use crate::command::{print, print_json};
-use crate::view::{harmless, lines_of, plural, seconds};
+use crate::view::{ROUNDS, harmless, lines_of, plural, seconds};
 use lockstep_index::filter::{Field, Names, Subject, Worth, sort_by, worth};
 use lockstep_index::{Keys, Run};
 
@@ -37,7 +37,7 @@ pub(super) fn run(args: &ListArgs) -> anyhow::Result<()> {
         false => {
             let subjects = columns.iter().map(|shown| &shown.subject).chain(&sort);
             let asked = subjects.flat_map(Subject::keys).cloned();
-            Keys::Some(asked.chain([row::ROUNDS.to_owned()]).collect())
+            Keys::Some(asked.chain([ROUNDS.to_owned()]).collect())
         }
     };
     let mut runs = store.choose(args.filter.as_deref(), &names, keys)?;

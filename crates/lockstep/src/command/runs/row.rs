@@ -1,6 +1,6 @@
 //! A run as a row: for people, for programs, and in CSV.
 
-use crate::view::{count, harmless, metric, seconds};
+use crate::view::{ROUNDS, count, harmless, metric, seconds};
 use console::style;
 use lockstep_index::filter::{Field, Subject, Worth, worth};
 use lockstep_index::{Run, State, dates};
@@ -53,9 +53,6 @@ pub(in crate::command) fn state(state: State) -> String {
     };
     word.to_string()
 }
-
-/// The key of runs that grow trees, which have rounds where others have epochs.
-pub(super) const ROUNDS: &str = "model.rounds";
 
 /// What a run counts. Its parameters must have been asked for.
 pub(super) fn unit(run: &Run) -> &'static str {

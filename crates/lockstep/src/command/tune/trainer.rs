@@ -16,7 +16,7 @@ use std::path::Path;
 pub(super) struct TrialTrainer<'a> {
     pub(super) args: &'a TuneArgs,
     /// What the job counts: epochs, or rounds.
-    pub(super) unit: &'static str,
+    pub(super) unit: &'a str,
     pub(super) stop: StopFlag,
     /// The cluster that trains them, unless the engine does.
     pub(super) kube: Option<KubeTrials<'a>>,

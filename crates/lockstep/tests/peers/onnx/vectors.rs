@@ -83,10 +83,24 @@ fn labels_come_out_as_probabilities() {
 }
 
 #[test]
-fn classes_of_a_table_are_what_predict_says() {
+fn classes_of_a_table_are_what_predict_says_also_by_a_threshold() {
     let (place, inputs) = table("\"kind\"");
-    let run = train(&place, &[]);
-    holds_against_predict(&place, run.to_str().unwrap(), &["--floats"], &inputs);
+    for positive in ["low", "high"] {
+        let positive = format!("train.positive={positive}");
+        let run = train(
+            &place,
+            &["--set", &positive, "--set", "train.threshold=0.7"],
+        );
+        let found = holds_against_predict(&place, run.to_str().unwrap(), &["--floats"], &inputs);
+        let answers = &found["answers"];
+        let rows = answers["probabilities"].as_array().unwrap();
+        let by_threshold = rows.iter().zip(answers["class"].as_array().unwrap());
+        let by_threshold = by_threshold.filter(|(row, class)| {
+            let more_probable = u64::from(row[1].as_f64() > row[0].as_f64());
+            class.as_f64() != Some(more_probable as f64)
+        });
+        assert!(by_threshold.count() > 0, "{answers}");
+    }
 }
 
 #[test]

@@ -74,3 +74,12 @@ try:
 except lockstep.LockstepError as error:
     assert "`parquet`" in str(error), error
 assert not [name for name in os.listdir(".") if name.startswith(".lockstep")]
+
+# Of a frame nothing is kept that could be measured later without it.
+tested = job(table.rename(columns={"kind": "label"}), test_split=0.2).run(quiet=True)
+for asked in (tested.predict, tested.evaluate):
+    try:
+        asked()
+        raise AssertionError("the frame is gone")
+    except lockstep.RunFailed as failed:
+        assert "give the samples as `data`" in str(failed), failed

@@ -17,6 +17,7 @@ def ask(binary):
     columns = {
         "date": ("BYTES", numpy.array([row["date"] for row in rows], dtype=object)),
         "region": ("BYTES", numpy.array([row["region"] for row in rows], dtype=object)),
+        "organic": ("BOOL", numpy.array([row["organic"] == "true" for row in rows])),
         "volume": ("FP64", numpy.array([float(row["volume"] or "nan") for row in rows])),
     }
     inputs = []

@@ -1,33 +1,14 @@
 //! Clients of others ask `lockstep serve-model`: MLflow's of its scoring server, `requests` with pandas, and Triton's.
 
 use crate::common::Place;
+use crate::common::avocados::avocados;
 use crate::common::serve::Serve;
 use serde_json::{Value, json};
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Triton's client, which speaks the Open Inference Protocol.
 const TRITON: [&str; 1] = ["tritonclient[http]==2.73.0"];
-
-const JOB: &str = r#"
-name = "avocados"
-
-[data]
-train = { csv = "sales.csv", label = "price" }
-
-[model]
-kind = "mlp"
-hidden = [8]
-
-[train]
-epochs = 2
-batch = 8
-optimizer = { kind = "adam" }
-
-[run]
-store = "runs"
-"#;
 
 fn python(python: PathBuf, script: &str, words: &[&str]) -> Value {
     let script = Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -45,24 +26,7 @@ fn python(python: PathBuf, script: &str, words: &[&str]) -> Value {
 
 /// A place with a table and a network on it that is served; what `lockstep predict` says of the rows without labels.
 fn served() -> (Place, Serve, Vec<f64>) {
-    let place = Place::new();
-    let (mut known, mut new) = (
-        "date,region,volume,price\n".to_owned(),
-        "date,region,volume\n".to_owned(),
-    );
-    for row in 0..40 {
-        let region = ["east", "north", "west"][row % 3];
-        let volume = match row % 9 {
-            0 => String::new(),
-            rest => format!("{rest}.5"),
-        };
-        let line = format!("2024-{:02}-07,{region},{volume}", row % 12 + 1);
-        known += &format!("{line},{}.25\n", row % 4);
-        new += &format!("{line}\n");
-    }
-    fs::write(place.path("sales.csv"), known).unwrap();
-    fs::write(place.path("new.csv"), new).unwrap();
-    place.write_job(JOB);
+    let (place, _) = avocados();
     let run = place.train(&[])["run"].as_str().unwrap().to_owned();
     place.succeeds(&[
         "models", "register", "avocados", &run, "--alias", "champion",
@@ -122,7 +86,10 @@ fn tritons_client_has_what_predict_says() {
         &[&address, table.to_str().unwrap()],
     );
     assert_eq!(said["ready"], json!([true, true, true]));
-    assert_eq!(said["inputs"], json!(["date", "region", "volume"]));
+    assert_eq!(
+        said["inputs"],
+        json!(["date", "region", "organic", "volume"])
+    );
     for way in ["json", "binary"] {
         assert_eq!(said[way], json!(right), "{way}");
     }

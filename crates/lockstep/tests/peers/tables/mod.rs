@@ -250,13 +250,13 @@ fn asked_by_mlflow(place: &Place, run: &str) -> Value {
 }
 
 /// Checks that a CSV file of predictions has a column for each class.
-fn assert_all_probabilities_are_columns(place: &Place, run: &str) {
+fn assert_all_probabilities_are_columns(place: &Place, run: &str, classes: &[&str]) {
     let words = ["predict", run, "--data", "new.csv", "--probabilities"];
     succeeds(place, &[&words[..], &["--out", "said.csv"]].concat());
     let text = fs::read_to_string(place.path("said.csv")).unwrap();
-    let expected =
-        "path,predicted,probability,row,probability_high,probability_low,probability_very high";
-    assert_eq!(text.lines().next(), Some(expected));
+    let columns = classes.iter().map(|class| format!(",probability_{class}"));
+    let expected = "path,predicted,probability,row".to_owned() + &columns.collect::<String>();
+    assert_eq!(text.lines().next(), Some(&expected[..]));
 }
 
 #[test]
@@ -268,10 +268,30 @@ fn mlflows_client_predicts_the_rows_of_a_data_frame_as_they_are() {
         ("price", TREES),
     ] {
         let place = place(label, model);
+        let has_threshold = (label, model) == ("kind", TREES);
+        if has_threshold {
+            // Two classes, of which one is predicted wherever it is not very improbable.
+            for (file, found, other) in [
+                ("train.csv", "very high", "high"),
+                ("job.toml", "seed = 5", "seed = 5\nthreshold = 0.05"),
+            ] {
+                let text = fs::read_to_string(place.path(file)).unwrap();
+                fs::write(place.path(file), text.replace(found, other)).unwrap();
+            }
+        }
         let (run, lines) = trained(&place);
         assert_eq!(lines.len(), 40);
-        if label == "kind" {
-            assert_all_probabilities_are_columns(&place, &run);
+        match (label, has_threshold) {
+            ("kind", false) => {
+                let classes = ["high", "low", "very high"];
+                assert_all_probabilities_are_columns(&place, &run, &classes);
+            }
+            ("kind", true) => {
+                assert_all_probabilities_are_columns(&place, &run, &["high", "low"]);
+                let improbable = |line: &&Value| line["probability"].as_f64() < Some(0.5);
+                assert!(lines.iter().filter(improbable).count() > 0, "{lines:?}");
+            }
+            _ => {}
         }
         let said = asked_by_mlflow(&place, &run);
         println!("{label}: {}", said["off"]);
