@@ -26,21 +26,30 @@ struct Look {
     Progress *progress;
 };
 
-// One block.
+// One block: each look has a thread, and the first of a tensor's puts the bits together.
 KERNEL(look, 128, Look) {
     u32 *marks = a.marks + *a.made % a.room * (a.count + 1);
     // Counted from 1: the step's number was counted on.
     const u64 step = a.progress->step;
-    for (u32 tensor = threadIdx.x; tensor < a.count; tensor += 128) {
-        const u64 first = a.tensors[2 * tensor], length = a.tensors[2 * tensor + 1];
-        u32 mark = 0;
-        for (u64 look = 0; look < LOOKS && length > 0; look++) {
-            const u32 bits = __float_as_uint(a.values[first + place(step, tensor, look, length)]);
-            mark = ((mark << 7 | mark >> 25) + bits) * 0x9e3779b1u;
+    for (u32 first = 0; first < a.count; first += 128 / LOOKS) {
+        const u32 tensor = first + threadIdx.x / LOOKS, look = threadIdx.x % LOOKS;
+        __shared__ u32 bits[128];
+        bits[threadIdx.x] = 0;
+        const u64 length = tensor < a.count ? a.tensors[2 * tensor + 1] : 0;
+        if (length > 0) {
+            const u64 at = a.tensors[2 * tensor] + place(step, tensor, look, length);
+            bits[threadIdx.x] = __float_as_uint(a.values[at]);
         }
-        marks[1 + tensor] = mark;
+        __syncthreads();
+        if (look == 0 && tensor < a.count) {
+            u32 mark = 0;
+            for (u32 i = 0; i < LOOKS && length > 0; i++) {
+                mark = ((mark << 7 | mark >> 25) + bits[threadIdx.x + i]) * 0x9e3779b1u;
+            }
+            marks[1 + tensor] = mark;
+        }
+        __syncthreads();
     }
-    __syncthreads();
     if (threadIdx.x != 0) return;
     const u64 bits = a.loss ? (u64)__double_as_longlong(*a.loss) : 0;
     marks[0] = (u32)(bits ^ bits >> 32);

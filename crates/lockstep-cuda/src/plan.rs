@@ -219,7 +219,10 @@ impl Plan {
         if let Some(average) = self.average.as_ref().filter(|_| rows > 0) {
             average.launch(&mut pass, &setup.model.layout, &self.update);
         }
-        pass.into_launches()
+        let mut launches = pass.into_launches();
+        let look = |marks: &MarkMemory| marks.look(self.update.values, batch, of_batch);
+        launches.extend(self.marks.iter().map(look));
+        launches
     }
 
     /// Appends what becomes of the gradients: an update, or the sums that a gang exchanges. Returns whether that ends the
@@ -250,13 +253,6 @@ impl Plan {
             false => self.update.sum(pass, layout, tables.adds),
         }
         false
-    }
-
-    /// What looks at the parameters after a step on a full batch, or on the last one of an epoch.
-    pub(crate) fn look(&self, setup: &Setup, last: bool) -> Vec<Launch> {
-        let of_step = &setup.batches[usize::from(last)];
-        let look = |marks: &MarkMemory| marks.look(self.update.values, &self.batch, of_step);
-        self.marks.iter().map(look).collect()
     }
 
     /// The launches that score so many rows with these values.

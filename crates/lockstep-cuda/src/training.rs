@@ -130,7 +130,7 @@ impl Training {
         let partials = setup.batches.iter().map(|batch| batch.partials.len());
         let most = partials.max().unwrap_or(0);
         let on_device = (&memory, &stream);
-        let extras = Extras::new(gpu, (&plan, &setup), on_device, beginning)?;
+        let extras = Extras::new(&plan, on_device, beginning)?;
         Ok(Self {
             graphs,
             extras,
@@ -252,6 +252,7 @@ impl Training {
                 expected: format!("at most {steps}"),
             });
         }
+        self.save_marks()?;
         let Self {
             memory,
             stream,

@@ -1,32 +1,27 @@
 //! What a training keeps beside parameters: the norm of the gradient, an average of the weights, and marks.
 
-use super::{Beginning, Training, load};
+use super::{Beginning, Training};
 use crate::epoch::check;
 use crate::error::CudaError;
-use crate::gpu::Gpu;
-use crate::launch::LoadedLaunch;
 use crate::memory::DeviceMemory;
 use crate::network::{AverageMemory, Clipped, MarkMemory, NEVER};
 use crate::plan::Plan;
-use crate::setup::Setup;
 use crate::streams::Stream;
 
 /// How far these are.
 pub(super) struct Extras {
     /// Whether there is an average of the weights.
     pub(super) is_averaged: bool,
-    /// What looks at the parameters after a step on a full batch, and on the last one of an epoch.
-    looks: [Vec<LoadedLaunch>; 2],
-    /// Looks that were queued, and those of them whose marks were taken.
-    made: u64,
-    taken: u64,
+    /// Steps, counted from 0 since training began, whose marks are wanted and still lie on the device.
+    wanted: Vec<u64>,
+    /// Marks that were brought before others would have taken their place.
+    brought: Vec<u32>,
 }
 
 impl Extras {
     /// Brings what training begins with to the device.
     pub(super) fn new(
-        gpu: &Gpu,
-        (plan, setup): (&Plan, &Setup),
+        plan: &Plan,
         (memory, stream): (&DeviceMemory, &Stream),
         beginning: Beginning<'_>,
     ) -> Result<Self, CudaError> {
@@ -42,12 +37,10 @@ impl Extras {
         if let Some(marks) = plan.marks {
             memory.write(stream, marks.made, &[0])?;
         }
-        let look = |last| load(gpu, plan.look(setup, last));
         Ok(Self {
             is_averaged: plan.average.is_some() && beginning.average.is_some(),
-            looks: [look(false)?, look(true)?],
-            made: 0,
-            taken: 0,
+            wanted: Vec::new(),
+            brought: Vec::new(),
         })
     }
 
@@ -96,53 +89,60 @@ impl Training {
         self.read("the average of the weights", average.values, to)
     }
 
-    /// Looks at the marked places after the step that was queued last, and keeps what is found until it is taken.
+    /// Keeps the marks of the step that was queued last until they are taken.
     ///
     /// # Errors
-    /// When the setup wants no marks, no step was queued, there is no room for more, or a step has failed.
+    /// When the setup wants no marks, or no step was queued.
     pub fn mark(&mut self) -> Result<(), CudaError> {
-        let marks = self.marks()?;
-        let Extras {
-            made, taken, looks, ..
-        } = &mut self.extras;
-        if self.queued == 0 || *made - *taken >= marks.room as u64 {
+        self.marks()?;
+        let Some(step) = (self.queued as u64).checked_sub(1) else {
             return Err(CudaError::Mismatch {
                 what: "marks of a step",
-                found: format!(
-                    "{} that were not taken, after {} steps",
-                    *made - *taken,
-                    self.queued
-                ),
-                expected: format!("at most {} before it, and a step", marks.room - 1),
+                found: "no step".to_owned(),
+                expected: "one that was queued".to_owned(),
             });
+        };
+        if self.extras.wanted.last() != Some(&step) {
+            self.extras.wanted.push(step);
         }
-        let looks = &looks[self.setup.which_batch(self.in_epoch - 1)];
-        // SAFETY: the memory is dropped after the stream, which waits for what is queued.
-        unsafe { self.stream.launch(looks)? };
-        *made += 1;
         Ok(())
     }
 
-    /// The marks that were made since the last call, when all that was queued is done: for each look one of the loss and
-    /// one of every tensor.
+    /// Brings marks that are wanted before the next step's would take the place of the oldest of them.
+    pub(super) fn save_marks(&mut self) -> Result<(), CudaError> {
+        let Some(marks) = self.plan.marks else {
+            return Ok(());
+        };
+        match self.extras.wanted.first() {
+            Some(&oldest) if self.queued as u64 - oldest >= marks.room as u64 => self.bring_marks(),
+            _ => Ok(()),
+        }
+    }
+
+    /// Brings all marks that are wanted.
+    fn bring_marks(&mut self) -> Result<(), CudaError> {
+        let marks = self.marks()?;
+        let width = MarkMemory::width(&self.setup.model.layout);
+        let mut found = vec![0; marks.marks.len()];
+        self.memory.read(&self.stream, marks.marks, &mut found)?;
+        let Extras {
+            wanted, brought, ..
+        } = &mut self.extras;
+        for step in wanted.drain(..) {
+            let first = (step % marks.room as u64) as usize * width;
+            brought.extend(&found[first..first + width]);
+        }
+        Ok(())
+    }
+
+    /// The marks of the steps that were marked since the last call, when all that was queued is done: for each step one of
+    /// the loss and one of every tensor.
     ///
     /// # Errors
     /// When the setup wants none, or a step has failed.
     pub fn take_marks(&mut self) -> Result<Vec<u32>, CudaError> {
-        let marks = self.marks()?;
-        let width = MarkMemory::width(&self.setup.model.layout);
-        let Extras { made, taken, .. } = self.extras;
-        let mut found = vec![0; (made - taken) as usize * width];
-        // The ring may end between them.
-        let first = (taken % marks.room as u64) as usize * width;
-        let behind = found.len().min(marks.marks.len() - first);
-        let (one, other) = found.split_at_mut(behind);
-        let parts = [first..first + one.len(), 0..other.len()];
-        for (part, to) in parts.into_iter().zip([one, other]) {
-            self.memory.read(&self.stream, marks.marks.part(part), to)?;
-        }
-        self.extras.taken = made;
-        Ok(found)
+        self.bring_marks()?;
+        Ok(std::mem::take(&mut self.extras.brought))
     }
 
     fn marks(&self) -> Result<MarkMemory, CudaError> {

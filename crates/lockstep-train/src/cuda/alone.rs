@@ -1,6 +1,5 @@
 //! A worker that trains alone: everything that a step needs lies on the GPU, and nothing comes back but what is asked for.
 
-use super::MARKS;
 use super::lanes::CudaLanes;
 use crate::TrainError;
 use crate::device::{DeviceReplica, EpochPlan, Scorer, StateVectors};
@@ -11,9 +10,6 @@ use lockstep_nn::LossSum;
 pub(super) struct AloneReplica<'a> {
     lanes: CudaLanes<'a>,
     collective: Box<dyn SharingCollective>,
-    /// Marks that were taken from the device, and how many looks it still has.
-    marks: Vec<u32>,
-    looks: usize,
     /// Room for what is read: the state vector, the optimizer's vectors, and the average.
     vectors: [Vec<f32>; 3],
     average: Option<Vec<f32>>,
@@ -30,20 +26,9 @@ impl<'a> AloneReplica<'a> {
         Self {
             lanes,
             collective,
-            marks: Vec::new(),
-            looks: 0,
             vectors: [vector(true), vector(planes > 0), vector(planes > 1)],
             average: None,
         }
-    }
-
-    /// Takes the marks that the device has.
-    fn bring_marks(&mut self) -> Result<(), TrainError> {
-        if self.looks > 0 {
-            self.marks.extend(self.lanes.training.take_marks()?);
-            self.looks = 0;
-        }
-        Ok(())
     }
 }
 
@@ -67,17 +52,11 @@ impl DeviceReplica for AloneReplica<'_> {
     }
 
     fn mark(&mut self) -> Result<(), TrainError> {
-        if self.looks == MARKS {
-            self.bring_marks()?;
-        }
-        self.lanes.training.mark()?;
-        self.looks += 1;
-        Ok(())
+        Ok(self.lanes.training.mark()?)
     }
 
     fn take_marks(&mut self) -> Result<Vec<u32>, TrainError> {
-        self.bring_marks()?;
-        Ok(std::mem::take(&mut self.marks))
+        Ok(self.lanes.training.take_marks()?)
     }
 
     fn epoch_losses(&mut self) -> Result<&mut [LossSum], TrainError> {

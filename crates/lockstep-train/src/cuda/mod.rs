@@ -29,7 +29,7 @@ use lockstep_gang::SharingCollective;
 use lockstep_nn::{Capacity, Model, Threads};
 use lockstep_resolve::TrainingSettings;
 
-/// Looks at the parameters that the device keeps until they are taken.
+/// Steps whose marks the device keeps; older ones that are wanted are brought before.
 const MARKS: usize = 1024;
 
 /// A network on a GPU.
