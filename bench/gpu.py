@@ -6,7 +6,7 @@
 Trains the networks of bench/train.py on random numbers. PyTorch is measured at its best: a step is one CUDA graph, SGD is
 fused, images are `channels_last`, the batch lies on the GPU; in fp32, with tf32, and under bf16 autocast. Ours is what the
 job says of its epochs, all of whose batches are gathered. They take turns, and the best of each counts. Nothing is
-downloaded; it needs Python 3 with PyTorch and NumPy. `--skip-peers` measures ours alone.
+downloaded; it needs Python 3 with PyTorch and NumPy. `--modes fp32` leaves out the others.
 """
 
 import argparse
@@ -104,7 +104,7 @@ def main():
     arguments.add_argument("--lockstep", help="the program")
     arguments.add_argument("--rounds", type=int, default=2)
     arguments.add_argument("--only", default="", help="parts whose names have this in them")
-    arguments.add_argument("--skip-peers", action="store_true")
+    arguments.add_argument("--modes", default=",".join(MODES), help="of PyTorch; empty measures ours alone")
     arguments.add_argument("--json", type=Path, help="where all figures go")
     options = arguments.parse_args()
     if options.one:
@@ -121,7 +121,7 @@ def main():
                 keys = {"ours": lambda: ours(lockstep, part, data)}
                 if "MLP" in part.name:
                     keys["two lanes"] = lambda: ours(lockstep, part, data, 2)
-                for mode in [] if options.skip_peers else MODES:
+                for mode in filter(None, options.modes.split(",")):
                     command = [sys.executable, __file__, "--one", part.name, mode]
                     keys[mode] = lambda command=command: json.loads(subprocess.check_output(command))
                 for key, measure in keys.items():
