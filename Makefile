@@ -10,7 +10,7 @@ MDBOOK := 0.5.4
 # Many tests start processes and wait for them: two for each processor keep all busy.
 TEST_THREADS = $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 
-.PHONY: help demo test test-peers test-tools test-fast test-long test-kube test-gpu kernels soak bench-train bench-gpu bench-data bench-recovery bench-collective bench-scale bench-shards bench-trees bench-serving bench-dashboard screenshots wheel dist static book image test-python clean release cargo components
+.PHONY: help demo test test-peers test-tools test-fast test-long test-kube test-gpu kernels soak bench-train bench-cores bench-gpu bench-data bench-recovery bench-collective bench-scale bench-shards bench-trees bench-serving bench-dashboard screenshots wheel dist static book image test-python clean release cargo components
 
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' Makefile
@@ -86,6 +86,10 @@ bench-train: release ## Compare with PyTorch, side by side (BENCH_ARGS="--rounds
 	@command -v python3 > /dev/null || { echo "python3 is missing: the benchmark is written in it" >&2; exit 1; }
 	@$(LOCKSTEP) data get fashion-mnist
 	@python3 bench/train.py --lockstep $(LOCKSTEP) $(BENCH_ARGS)
+
+bench-cores: release ## Compare all cores with PyTorch's and onnxruntime's threads (python3 with torch, onnxruntime)
+	@cargo build --release --package lockstep-nn --example clip_rate
+	@python3 bench/cores.py --lockstep $(LOCKSTEP) --clip-rate $(TARGET)/release/examples/clip_rate $(BENCH_ARGS)
 
 bench-data: cargo ## Compare with Pillow, Ray Data and onnxruntime, side by side (BENCH_ARGS="--rounds 5")
 	@command -v python3 > /dev/null || { echo "python3 is missing: the benchmark is written in it" >&2; exit 1; }
