@@ -36,7 +36,8 @@ pub(crate) struct Grid {
 
 impl Grid {
     /// Cuts so many rows and columns for these threads. Both come with the units that they are worth computing in.
-    /// `work` is how many multiply-adds there are in all: with little to do, or one thread, there is one tile.
+    /// `work` is how many multiply-adds there are in all: with little to do, or one thread, there is one tile. So there is
+    /// inside of a job: what is cut without need is packed more often, or not at all.
     pub(crate) fn new(
         threads: &Threads,
         rows: (usize, usize),
@@ -48,7 +49,7 @@ impl Grid {
             unit,
             parts: 1,
         });
-        let count = threads.count();
+        let count = threads.free();
         if count > 1 && rows.length > 0 && columns.length > 0 {
             let wanted = (work / PRODUCTS).clamp(1, TILES * count);
             let (longer, other) = match rows.units() >= columns.units() {
@@ -99,5 +100,10 @@ mod tests {
         }
         let threads = Threads::with_threads(4).unwrap();
         assert_eq!(Grid::new(&threads, (64, 8), (64, 32), PRODUCTS).count(), 1);
+        let large = |threads| Grid::new(threads, (512, 8), (512, 32), 512 * 512 * 512).count();
+        assert!(large(&threads) > 4);
+        threads.each(0..2, |_, _| {
+            assert_eq!(large(&threads), 1, "inside of a job")
+        });
     }
 }

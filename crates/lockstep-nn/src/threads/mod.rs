@@ -74,6 +74,12 @@ impl Threads {
         self.count
     }
 
+    /// How many of them a job has that begins now: inside of a job, the thread that has it.
+    pub(crate) fn free(&self) -> usize {
+        let is_taken = self.pool.as_ref().is_some_and(|pool| pool.is_taken());
+        if is_taken { 1 } else { self.count }
+    }
+
     /// Calls `work` with every tile and its number, on all threads if there are several tiles. A job inside of a job is
     /// done by the thread that has it.
     pub fn each<C: Tiles>(&self, tiles: C, work: impl Fn(usize, C::Tile) + Sync) {

@@ -133,6 +133,11 @@ impl Pool {
         Ok(pool)
     }
 
+    /// Whether somebody has a job for the pool.
+    pub(super) fn is_taken(&self) -> bool {
+        self.shared.is_taken.load(Ordering::Relaxed)
+    }
+
     /// Calls `work` once with each tile below `tiles` and the number of the thread that it is called on; the calling one
     /// is 0. Returns false, and calls nothing, if somebody has a job for the pool already.
     ///
