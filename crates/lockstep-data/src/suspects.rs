@@ -119,10 +119,10 @@ impl<'a> Numbers<'a> {
         let labels = self.set.labels();
         let mut class_of: HashMap<u32, u32> = HashMap::new();
         let mut ranges: HashMap<u32, [f32; 2]> = HashMap::new();
-        let mut is_function = true;
         for (number, &label) in self.each().zip(labels) {
-            if is_function {
-                is_function = *class_of.entry(number.to_bits()).or_insert(label) == label;
+            // Of most columns, a few hundred rows say that.
+            if *class_of.entry(number.to_bits()).or_insert(label) != label {
+                return false;
             }
             let range = ranges
                 .entry(label)
@@ -133,7 +133,7 @@ impl<'a> Numbers<'a> {
         ranges.sort_by(|a, b| a[0].total_cmp(&b[0]));
         let are_apart = ranges.windows(2).all(|pair| pair[0][1] < pair[1][0]);
         let is_repeated = class_of.len() > 1 && 2 * class_of.len() <= self.set.len();
-        ranges.len() > 1 && is_function && (is_repeated || are_apart)
+        ranges.len() > 1 && (is_repeated || are_apart)
     }
 
     /// Whether a line through all points leaves nothing of the number to predict.

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// What a step consists of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Phase {
     /// None of the others: between steps, and evaluation.
     Other,
@@ -48,7 +48,7 @@ impl Phase {
 static SPENT: [AtomicU64; 7] = [const { AtomicU64::new(0) }; 7];
 
 /// What a thread is doing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Activity {
     /// The phase of the step.
     pub phase: Phase,

@@ -21,7 +21,7 @@ static THREADS: Mutex<Vec<Arc<ThreadSpans>>> = Mutex::new(Vec::new());
 static NAMES: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 /// A name, by its number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Label(u32);
 
 impl Label {

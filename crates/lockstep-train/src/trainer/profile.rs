@@ -1,10 +1,11 @@
 //! A profile of some steps: what each thread of this worker did, and when, as events of Chrome's trace format.
 
 use crate::TrainError;
-use lockstep_base::progress::{Span, begin_profile, end_profile};
+use lockstep_base::progress::{Activity, Span, begin_profile, end_profile};
 use lockstep_events::control::{FromWorker, ProfiledSteps};
 use lockstep_learner::Reporter;
-use serde_json::json;
+use serde_json::{Value, json};
+use std::collections::HashMap;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// Bytes of a message, about: events are many.
@@ -60,56 +61,81 @@ impl Profiler {
         if self.began.take().is_none() {
             return Ok(());
         }
-        let mut text = String::new();
-        for event in self.events() {
-            if !text.is_empty() {
-                text += ",\n";
-            }
-            text += &event.to_string();
+        let trace = Trace::new(self.rank, self.steps.since_us);
+        let mut text = trace.name("process_name", 0, &format!("worker {}", self.rank));
+        let mut add = |event: String| {
             if text.len() > MESSAGE {
                 let events = std::mem::take(&mut text);
                 reporter.send(&FromWorker::Profile { events })?;
             }
-        }
-        match text.is_empty() {
-            true => Ok(()),
-            false => Ok(reporter.send(&FromWorker::Profile { events: text })?),
-        }
-    }
-
-    /// The names of the process and its threads, the steps, and all that the threads did.
-    fn events(&mut self) -> Vec<serde_json::Value> {
-        let rank = self.rank;
-        let (instant, clock) = (Instant::now(), SystemTime::now());
-        let now = clock.duration_since(UNIX_EPOCH).unwrap_or_default();
-        let now_us = now.as_secs_f64() * 1e6 - self.steps.since_us as f64;
-        let us = |at: Instant| now_us - (instant - at).as_secs_f64() * 1e6;
-        let name = |kind: &str, thread: usize, name: &str| json!({ "ph": "M", "name": kind, "pid": rank, "tid": thread, "args": { "name": name } });
-        let span = |thread: usize, name: &str, kind: &str, begin: Instant, end: Instant| {
-            let dur = (end - begin).as_secs_f64() * 1e6;
-            json!({
-                "ph": "X", "name": name, "cat": kind, "pid": rank, "tid": thread,
-                "ts": us(begin), "dur": dur,
-            })
+            if !text.is_empty() {
+                text += ",\n";
+            }
+            text += &event;
+            Ok::<(), TrainError>(())
         };
-        let mut events = vec![name("process_name", 0, &format!("worker {rank}"))];
         for (step, begin, end) in self.done.drain(..) {
-            events.push(span(0, &format!("step {step}"), "step", begin, end));
+            add(trace.span(0, &json!(format!("step {step}")), "step", [begin, end]))?;
         }
         for (thread, profile) in end_profile().into_iter().enumerate() {
-            events.push(name("thread_name", thread, &profile.thread));
+            add(trace.name("thread_name", thread, &profile.thread))?;
+            let mut names = HashMap::new();
             for Span {
                 activity,
                 begin,
                 end,
             } in profile.spans
             {
-                let phase = activity.phase.word();
-                let words = [&activity.layer.name(), phase, activity.part];
-                let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
-                events.push(span(thread, &words.join(" "), phase, begin, end));
+                let name = names.entry(activity).or_insert_with(|| name_of(activity));
+                add(trace.span(thread, name, activity.phase.word(), [begin, end]))?;
             }
         }
-        events
+        Ok(reporter.send(&FromWorker::Profile { events: text })?)
+    }
+}
+
+/// What something is called: its layer, its phase, its part.
+fn name_of(activity: Activity) -> Value {
+    let layer = activity.layer.name();
+    let words = [&layer, activity.phase.word(), activity.part];
+    let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
+    json!(words.join(" "))
+}
+
+/// Events of Chrome's trace format. There may be a hundred in a step of a millisecond, so spans are written without a
+/// [`Value`] of each.
+struct Trace {
+    process: usize,
+    /// A moment, and how many microseconds after the profile's begin it was.
+    now: (Instant, f64),
+}
+
+impl Trace {
+    /// Those of a process, of which the profile began at this time.
+    fn new(process: usize, since_us: u64) -> Self {
+        let (instant, clock) = (Instant::now(), SystemTime::now());
+        let now = clock.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now_us = now.as_secs_f64() * 1e6 - since_us as f64;
+        Self {
+            process,
+            now: (instant, now_us),
+        }
+    }
+
+    /// The name of the process or of a thread.
+    fn name(&self, kind: &str, thread: usize, name: &str) -> String {
+        let args = json!({ "name": name });
+        json!({ "ph": "M", "name": kind, "pid": self.process, "tid": thread, "args": args })
+            .to_string()
+    }
+
+    /// What a thread did from then to then.
+    fn span(&self, thread: usize, name: &Value, kind: &str, [begin, end]: [Instant; 2]) -> String {
+        let (process, (now, now_us)) = (self.process, self.now);
+        let ts = now_us - (now - begin).as_secs_f64() * 1e6;
+        let dur = (end - begin).as_secs_f64() * 1e6;
+        format!(
+            r#"{{"ph":"X","name":{name},"cat":"{kind}","pid":{process},"tid":{thread},"ts":{ts:.3},"dur":{dur:.3}}}"#
+        )
     }
 }
