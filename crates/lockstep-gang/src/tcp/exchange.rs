@@ -87,7 +87,7 @@ impl Collective for TcpCollective {
         let mut copy = None;
         for rank in self.plan.others(self.rank) {
             if self.plan.reads(rank, chunk) {
-                let sent = self.peer(rank).sender.send_now(&header, numbers);
+                let sent = self.peer(rank).sender(chunk).send_now(&header, numbers);
                 if sent < HEADER + numbers.len() {
                     let copy = copy.get_or_insert_with(|| self.copies.of(values)).clone();
                     self.queue(rank, header, Numbers::Piece(copy), sent)?;

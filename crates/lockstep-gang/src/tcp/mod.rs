@@ -1,11 +1,13 @@
 //! The exchange among workers of several hosts, over TCP.
 //!
-//! Every two ranks have a connection of their own, and each rank two threads for each peer: one takes
-//! in what comes, always, and one sends what is queued for it. So no call that sends ever waits for a
-//! peer, a slow one delays nobody who does not need it, and two ranks cannot block each other. A connection that ends without a goodbye is a peer that died, and
-//! an error at once, whoever this rank is waiting for.
+//! Every two ranks have connections of their own, and a few threads of each rank, its [loops](event_loop), take
+//! in what comes over any of them, always, and send what is queued. So no call that sends ever waits for a
+//! peer, a slow one delays nobody who does not need it, and two ranks cannot block each other. A connection
+//! that ends without a goodbye is a peer that died, and an error at once, whoever this rank is waiting for.
 
 mod buffers;
+mod connection;
+mod event_loop;
 mod exchange;
 mod frame;
 mod mesh;
@@ -21,8 +23,9 @@ use crate::shares::ShareBuffers;
 use crate::{GangError, Membership, Plan};
 use buffers::Copies;
 use frame::{FrameHeader, FrameKind, HEADER};
+use event_loop::{Loops, LoopsToBe};
 use peer::{Ends, LOOK, Peer};
-use receiver::{PeerEvent, events_of_a_peer};
+use receiver::{PeerEvent, events_of_a_connection};
 use sender::{Frame, Numbers, Patience};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -35,12 +38,13 @@ const DRAIN_LOOK: Duration = Duration::from_micros(200);
 /// One rank's end of the exchange over TCP.
 #[derive(Debug)]
 pub struct TcpCollective {
-    plan: Arc<Plan>,
+    plan: Plan,
     rank: usize,
     generation: u16,
     patience: Patience,
     /// By rank; `None` for this one.
     peers: Vec<Option<Peer>>,
+    loops: Loops,
     events: Channel<(usize, PeerEvent)>,
     /// Why the exchange cannot go on, once that is so.
     failure: Option<LinkFailure>,
@@ -104,8 +108,8 @@ impl TcpCollective {
         }
         let channels = mesh::connect(mesh, &plan, membership)?;
 
-        let plan = Arc::new(plan);
-        let (sender, events) = sync_channel(plan.workers() * events_of_a_peer(&plan));
+        let streams = channels.iter().flatten().map(Vec::len).sum();
+        let (sender, events) = sync_channel(streams * events_of_a_connection(&plan));
         let patience = Patience {
             deadline: membership.deadline,
             abort: membership.abort.clone(),
@@ -116,13 +120,28 @@ impl TcpCollective {
             rank,
             generation,
             plan: &plan,
-            patience: &patience,
+            events: &sender,
         };
-        let mut peers = Vec::with_capacity(channels.len());
-        for (peer, channel) in channels.into_iter().enumerate() {
-            let start = |channel| Peer::start(channel, peer, &ends, &sender);
-            peers.push(channel.map(start).transpose()?);
+        let loops = LoopsToBe::new(streams)?;
+        let mut next = 0;
+        let (mut peers, mut connections) = (Vec::with_capacity(channels.len()), Vec::new());
+        for (peer, channels) in channels.into_iter().enumerate() {
+            let Some(channels) = channels else {
+                peers.push(None);
+                continue;
+            };
+            // Connections take turns with the loops.
+            let turns = next..next + channels.len();
+            next = turns.end;
+            let numbers: Vec<usize> = turns.map(|turn| turn % loops.wakers.len()).collect();
+            let wakers: Vec<_> = (numbers.iter())
+                .map(|&number| loops.wakers[number].clone())
+                .collect();
+            let (peer, own) = Peer::new(channels, peer, &ends, &wakers)?;
+            peers.push(Some(peer));
+            connections.extend(numbers.into_iter().zip(own));
         }
+        let loops = loops.start(connections, &patience)?;
         let outbox = |chunk| match plan.owner(chunk) == rank {
             true => Arc::default(),
             false => Arc::new(vec![
@@ -142,6 +161,7 @@ impl TcpCollective {
             generation,
             patience,
             peers,
+            loops,
             events,
             failure: None,
             votes: 0,
@@ -169,7 +189,7 @@ impl TcpCollective {
                 let what = "it voted two steps ahead".to_owned();
                 self.failure.get_or_insert(LinkFailure::Broken(rank, what));
             }
-            PeerEvent::Left => peer.left = true,
+            PeerEvent::Left => peer.said_goodbye(),
             PeerEvent::Lost(reason) => {
                 self.failure.get_or_insert(LinkFailure::Lost(rank, reason));
             }
@@ -221,7 +241,7 @@ impl TcpCollective {
                 return Ok(taken);
             }
             self.check()?;
-            if self.peer(rank).left {
+            if self.peer(rank).has_left() {
                 let reason = format!("it left and did not {}", what());
                 return Err(GangError::PeerLost { rank, reason });
             }
@@ -263,7 +283,8 @@ impl TcpCollective {
         numbers: &Numbers,
     ) -> Result<(), GangError> {
         let bytes = numbers.bytes();
-        let sent = self.peer(rank).sender.send_now(&header, bytes);
+        let chunk = header.chunk as usize;
+        let sent = self.peer(rank).sender(chunk).send_now(&header, bytes);
         match sent == HEADER + bytes.len() {
             true => Ok(()),
             false => self.queue(rank, header, numbers.clone(), sent),
@@ -280,13 +301,14 @@ impl TcpCollective {
         sent: usize,
     ) -> Result<(), GangError> {
         let begin = Instant::now();
+        let chunk = header.chunk as usize;
         let mut frame = Frame {
             header,
             numbers,
             sent,
         };
         loop {
-            frame = match self.peer(rank).sender.queue(frame) {
+            frame = match self.peer(rank).sender(chunk).queue(frame) {
                 Ok(()) => return Ok(()),
                 Err(Some(frame)) => frame,
                 Err(None) => {
@@ -325,15 +347,19 @@ impl TcpCollective {
     /// takes too long.
     fn drain(&mut self) {
         let begin = Instant::now();
-        let is_finished = |peer: &Peer| peer.sender.is_finished();
-        while !self.peers.iter().flatten().all(is_finished) {
+        loop {
+            let senders = self.peers.iter_mut().flatten().flat_map(Peer::senders);
+            let is_finished = senders.fold(true, |all, sender| all && sender.is_finished());
+            if is_finished {
+                break;
+            }
             self.take_in();
             if self.check().is_err() || begin.elapsed() > self.patience.deadline.0 {
                 break;
             }
             std::thread::sleep(DRAIN_LOOK);
         }
-        // Whoever still waits for room gives up.
+        // Whatever still waits for room is given up.
         self.patience.given_up.store(true, Ordering::Release);
     }
 }
@@ -350,18 +376,12 @@ impl Drop for TcpCollective {
             numbers: Numbers::None,
             sent: 0,
         };
-        for peer in self.peers.iter_mut().flatten() {
+        for sender in self.peers.iter_mut().flatten().flat_map(Peer::senders) {
             // A worker that panics did not mean to leave: its peers see a connection that ended.
-            peer.sender.close((!panics).then(|| goodbye.clone()));
+            sender.close((!panics).then(|| goodbye.clone()));
         }
         self.drain();
-        for peer in self.peers.iter_mut().flatten() {
-            peer.sender.join();
-            peer.shut_down();
-        }
-        // A receiver that waits for room among the events must find that nobody takes them.
-        let (_, nobody) = sync_channel(0);
-        drop(std::mem::replace(&mut self.events, nobody));
-        self.peers.iter_mut().flatten().for_each(Peer::join);
+        self.loops.end();
+        self.peers.iter().flatten().for_each(Peer::shut_down);
     }
 }

@@ -1,4 +1,4 @@
-//! The sending end of one TCP connection: a thread that writes what a rank hands to one peer.
+//! What a rank hands to one connection to be sent.
 //!
 //! The rank's own thread writes what the connection takes at once, if nothing is queued; that costs less
 //! than waking another thread. The rest goes into a queue, and the rank goes on computing. So a peer
@@ -6,20 +6,18 @@
 //! queue has room for all that the protocol lets be under way, each piece once, so putting a frame there
 //! does not wait. Sealed frames are always queued: sealing is work that another core can do.
 
-use super::frame::{FrameHeader, FrameKind};
-use super::receiver::PeerEvent;
-use super::wire::{self, FrameWriter};
-use crate::{AbortSwitch, Deadline, GangError, Plan};
-use std::io::{self, ErrorKind};
+use super::event_loop::Waker;
+use super::frame::{FrameHeader, HEADER};
+use super::wire;
+use crate::{AbortSwitch, Deadline, Plan};
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver as Channel, SyncSender, TrySendError, sync_channel};
-use std::thread::JoinHandle;
+use std::sync::mpsc::{Receiver as Channel, SyncSender, TryRecvError, TrySendError, sync_channel};
 use std::time::{Duration, Instant};
 
-/// Frames that can be under way to one peer: each piece, two votes, two gatherings, a goodbye.
-fn frames_to_a_peer(plan: &Plan) -> usize {
+/// Frames that can be under way over one connection: each piece, two votes, two gatherings, a goodbye.
+fn frames_under_way(plan: &Plan) -> usize {
     plan.pieces() + 5
 }
 
@@ -28,7 +26,7 @@ fn frames_to_a_peer(plan: &Plan) -> usize {
 pub(super) struct Frame {
     pub(super) header: FrameHeader,
     pub(super) numbers: Numbers,
-    /// Bytes of both that the peer was sent already.
+    /// Bytes of both that were sent already, or sealed to be sent.
     pub(super) sent: usize,
 }
 
@@ -53,7 +51,7 @@ impl Numbers {
     }
 }
 
-/// What ends the waits of all senders of a rank.
+/// What ends the waits of all connections of a rank.
 #[derive(Debug, Clone)]
 pub(super) struct Patience {
     pub(super) deadline: Deadline,
@@ -62,74 +60,99 @@ pub(super) struct Patience {
     pub(super) given_up: Arc<AtomicBool>,
 }
 
-/// The rank's handle on one peer's sender.
+impl Patience {
+    /// Whether a peer that has taken nothing in since then is waited for too long.
+    pub(super) fn is_over(&self, since: Instant) -> bool {
+        self.abort.in_vain(since.elapsed()) > self.deadline.0
+    }
+
+    /// Whether nothing more is worth sending to a peer that has no room.
+    pub(super) fn is_given_up(&self) -> bool {
+        self.abort.is_aborted() || self.given_up.load(Ordering::Acquire)
+    }
+}
+
+/// What both ends of the queue know.
+#[derive(Debug, Default)]
+struct QueueState {
+    /// Frames that were queued and not sent yet. At zero the loop does nothing until the rank queues
+    /// another frame.
+    queued: AtomicUsize,
+    /// Set when all was sent that will be.
+    finished: AtomicBool,
+}
+
+/// The rank's end of the queue of one connection.
 #[derive(Debug)]
 pub(super) struct Sender {
     /// Taken away when the last frame was queued.
     queue: Option<SyncSender<Frame>>,
-    /// Frames that were queued and not sent yet. At zero the thread does nothing until the rank queues
-    /// another frame.
-    queued: Arc<AtomicUsize>,
+    state: Arc<QueueState>,
     /// Where the rank writes itself, unless frames are sealed.
-    direct: Option<TcpStream>,
-    thread: Option<JoinHandle<()>>,
+    direct: Option<Arc<TcpStream>>,
+    /// Wakes the loop that the connection belongs to.
+    waker: Arc<Waker>,
+}
+
+/// The loop's end of it.
+#[derive(Debug)]
+pub(super) struct SendQueue {
+    frames: Channel<Frame>,
+    state: Arc<QueueState>,
+}
+
+/// The queue of a connection that carries this plan, whose rank writes to `direct` itself.
+pub(super) fn queue_to_send(
+    plan: &Plan,
+    direct: Option<Arc<TcpStream>>,
+    waker: Arc<Waker>,
+) -> (Sender, SendQueue) {
+    let (queue, frames) = sync_channel(frames_under_way(plan));
+    let state: Arc<QueueState> = Arc::default();
+    let sender = Sender {
+        queue: Some(queue),
+        state: state.clone(),
+        direct,
+        waker,
+    };
+    (sender, SendQueue { frames, state })
 }
 
 impl Sender {
-    /// Starts to send to `peer` what is queued, until the queue is closed or the connection fails,
-    /// which `events` are told.
-    pub(super) fn start(
-        writer: FrameWriter,
-        peer: usize,
-        plan: &Plan,
-        patience: Patience,
-        events: SyncSender<(usize, PeerEvent)>,
-    ) -> Result<Self, GangError> {
-        let (queue, frames) = sync_channel(frames_to_a_peer(plan));
-        let direct = writer.unsealed();
-        let direct = direct.map_err(GangError::io(format!("set up rank {peer}'s connection")))?;
-        let queued = Arc::new(AtomicUsize::new(0));
-        let left = queued.clone();
-        let thread = std::thread::Builder::new()
-            .name(format!("to-rank-{peer}"))
-            .spawn(move || {
-                if let Some(end) = run(writer, &frames, &left, &patience) {
-                    // Nobody listens any more when the rank itself has left.
-                    let _ = events.send((peer, end));
-                }
-            })
-            .map_err(GangError::io("start a thread to send"))?;
-        Ok(Self {
-            queue: Some(queue),
-            queued,
-            direct,
-            thread: Some(thread),
-        })
-    }
-
     /// Sends what the connection takes of a frame without waiting; returns how many bytes that is.
     pub(super) fn send_now(&self, header: &FrameHeader, numbers: &[u8]) -> usize {
         match &self.direct {
-            // Acquire: what the thread has written comes before this.
-            Some(stream) if self.queued.load(Ordering::Acquire) == 0 => {
-                // An error comes again when the thread goes on with the frame, and is reported there.
-                wire::send_now(stream, &header.encode(), numbers).unwrap_or(0)
+            // Acquire: what the loop has written comes before this.
+            Some(stream) if self.state.queued.load(Ordering::Acquire) == 0 => {
+                let header = header.encode();
+                let mut sent = 0;
+                while sent < HEADER + numbers.len() {
+                    // An error comes again when the loop goes on with the frame, and is reported there.
+                    match wire::send_now(stream, &header, numbers, sent) {
+                        Ok(more) if more > 0 => sent += more,
+                        _ => break,
+                    }
+                }
+                sent
             }
             _ => 0,
         }
     }
 
-    /// Queues a frame; gives it back when there is no room, `None` when the sender has ended.
+    /// Queues a frame; gives it back when there is no room, `None` when the connection has ended.
     pub(super) fn queue(&self, frame: Frame) -> Result<(), Option<Frame>> {
         let queue = self.queue.as_ref().ok_or(None)?;
-        self.queued.fetch_add(1, Ordering::Relaxed);
-        queue.try_send(frame).map_err(|error| {
-            self.queued.fetch_sub(1, Ordering::Relaxed);
+        // Before it is there: a loop that sees the frame knows of it.
+        self.state.queued.fetch_add(1, Ordering::SeqCst);
+        let queued = queue.try_send(frame).map_err(|error| {
+            self.state.queued.fetch_sub(1, Ordering::SeqCst);
             match error {
                 TrySendError::Full(frame) => Some(frame),
                 TrySendError::Disconnected(_) => None,
             }
-        })
+        });
+        self.waker.wake();
+        queued
     }
 
     /// Queues a last frame, if there is room for it, and nothing after.
@@ -138,66 +161,41 @@ impl Sender {
             let _ = self.queue(last);
         }
         self.queue = None;
+        self.waker.call();
     }
 
     /// Whether all was sent that will be.
     pub(super) fn is_finished(&self) -> bool {
-        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
-    }
-
-    /// Waits for the thread to end; its queue is closed and its connection shut down.
-    pub(super) fn join(&mut self) {
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+        self.state.finished.load(Ordering::Acquire)
     }
 }
 
-/// Sends what comes through the queue. Returns what became of the connection, if it ended.
-fn run(
-    mut writer: FrameWriter,
-    frames: &Channel<Frame>,
-    queued: &AtomicUsize,
-    patience: &Patience,
-) -> Option<PeerEvent> {
-    for frame in frames {
-        let Frame { header, sent, .. } = frame;
-        // Half a frame can be followed by nothing but its other half.
-        let must = header.kind == FrameKind::Goodbye || sent > 0;
-        if must || !patience.given_up.load(Ordering::Acquire) {
-            let begin = Instant::now();
-            let wait = |error| patience.wait(begin, &error);
-            let bytes = frame.numbers.bytes();
-            if let Err(end) = writer.send(&header.encode(), bytes, sent, wait) {
-                return end;
-            }
-        }
-        drop(frame);
-        queued.fetch_sub(1, Ordering::Release);
+impl SendQueue {
+    /// Whether there is something to be sent.
+    pub(super) fn has_frames(&self) -> bool {
+        self.state.queued.load(Ordering::SeqCst) > 0
     }
-    None
-}
 
-impl Patience {
-    /// Whether to go on with a frame that could not be sent whole for now. If not, why; nothing when
-    /// this rank itself gave up.
-    fn wait(&self, begin: Instant, error: &io::Error) -> Result<(), Option<PeerEvent>> {
-        match error.kind() {
-            ErrorKind::Interrupted => Ok(()),
-            ErrorKind::WouldBlock | ErrorKind::TimedOut => {
-                if self.abort.is_aborted() || self.given_up.load(Ordering::Acquire) {
-                    return Err(None);
-                }
-                match self.abort.in_vain(begin.elapsed()) > self.deadline.0 {
-                    false => Ok(()),
-                    true => Err(Some(PeerEvent::Stuck)),
-                }
-            }
-            _ => {
-                let reason = format!("its connection ended: {error}");
-                Err(Some(PeerEvent::Lost(reason)))
+    /// The next frame; none when there is none for now, or ever: then it is finished.
+    pub(super) fn next(&self) -> Option<Frame> {
+        match self.frames.try_recv() {
+            Ok(frame) => Some(frame),
+            Err(TryRecvError::Empty) => None,
+            Err(TryRecvError::Disconnected) => {
+                self.finish();
+                None
             }
         }
+    }
+
+    /// A frame was sent and its numbers were let go of.
+    pub(super) fn sent(&self) {
+        self.state.queued.fetch_sub(1, Ordering::Release);
+    }
+
+    /// Nothing more will be sent.
+    pub(super) fn finish(&self) {
+        self.state.finished.store(true, Ordering::Release);
     }
 }
 

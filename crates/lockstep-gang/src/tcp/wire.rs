@@ -4,111 +4,138 @@
 //! followed by its tag. Numbers are copied to one buffer of such a piece's size, sealed there and
 //! written; they are read to where they belong and opened there. So nothing is allocated, and numbers
 //! pass through memory no more often than without it.
+//!
+//! Connections never block: a reader and a writer stand where they stopped, in the midst of a frame, until
+//! there is more to read or room to write.
 
 use super::frame::HEADER;
+use super::receiver::{PeerEvent, Receiver, Used};
+use super::sender::Frame;
 use crate::secure::cipher::{Altered, Cipher, TAG};
 use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
-use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read, Write};
+use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read};
 use std::net::TcpStream;
 
 /// Bytes of numbers that are sealed at a time.
 const PIECE: usize = 64 << 10;
 /// The largest piece with all that may stand around it.
 const ROOM: usize = HEADER + TAG + PIECE + TAG;
+/// Bytes that are read from a connection before others have their turn.
+const TURN: usize = 4 << 20;
 
 /// The sending direction of a connection: at most one frame is under way.
 #[derive(Debug)]
 pub(super) struct FrameWriter {
-    stream: TcpStream,
     /// With what frames are sealed, if they are.
-    sealer: Option<(Cipher, Box<[u8]>)>,
+    sealer: Option<Sealer>,
+}
+
+/// Seals the frame that is under way, a piece at a time.
+#[derive(Debug)]
+struct Sealer {
+    cipher: Cipher,
+    /// A sealed piece on its way.
+    room: Box<[u8]>,
+    filled: usize,
+    written: usize,
 }
 
 impl FrameWriter {
-    pub(super) fn new(stream: TcpStream, sealer: Option<Cipher>) -> Self {
-        let room = || vec![0; ROOM].into_boxed_slice();
+    pub(super) fn new(sealer: Option<Cipher>) -> Self {
         Self {
-            stream,
-            sealer: sealer.map(|sealer| (sealer, room())),
+            sealer: sealer.map(|cipher| Sealer {
+                cipher,
+                room: vec![0; ROOM].into_boxed_slice(),
+                filled: 0,
+                written: 0,
+            }),
         }
     }
 
-    /// The stream, to send frames by [`send_now`], unless they are sealed.
-    pub(super) fn unsealed(&self) -> io::Result<Option<TcpStream>> {
-        match self.sealer {
-            Some(_) => Ok(None),
-            None => self.stream.try_clone().map(Some),
+    /// Sends what there is room for of what is left of a frame; true when all of it was sent. An error but
+    /// [`WouldBlock`](ErrorKind::WouldBlock), which it never is, ends the connection, which has got half a frame.
+    pub(super) fn send(&mut self, stream: &TcpStream, frame: &mut Frame) -> io::Result<bool> {
+        match &mut self.sealer {
+            None => {
+                let header = frame.header.encode();
+                let all = HEADER + frame.numbers.bytes().len();
+                while frame.sent < all {
+                    match send_now(stream, &header, frame.numbers.bytes(), frame.sent)? {
+                        0 => return Ok(false),
+                        more => frame.sent += more,
+                    }
+                }
+                Ok(true)
+            }
+            Some(sealer) => sealer.send(stream, frame),
+        }
+    }
+}
+
+impl Sealer {
+    fn send(&mut self, stream: &TcpStream, frame: &mut Frame) -> io::Result<bool> {
+        let all = HEADER + frame.numbers.bytes().len();
+        loop {
+            while self.written < self.filled {
+                match send_now(stream, &self.room[self.written..self.filled], &[], 0)? {
+                    0 => return Ok(false),
+                    more => self.written += more,
+                }
+            }
+            if frame.sent == all {
+                return Ok(true);
+            }
+            self.seal_next(frame);
         }
     }
 
-    /// Sends a frame, of which `sent` bytes are sent already. `wait` is asked what to do when the connection has no room for now; its error
-    /// ends the sending, and with it the connection, which has got half a frame.
-    pub(super) fn send<E>(
-        &mut self,
-        header: &[u8; HEADER],
-        numbers: &[u8],
-        sent: usize,
-        mut wait: impl FnMut(io::Error) -> Result<(), E>,
-    ) -> Result<(), E> {
-        let Some((sealer, room)) = &mut self.sealer else {
-            return write_all(&mut self.stream, header, numbers, sent, &mut wait);
-        };
-        room[..HEADER].copy_from_slice(header);
-        let tag = sealer.seal(&[], &mut room[..HEADER]);
-        room[HEADER..][..TAG].copy_from_slice(&tag);
-        let mut filled = HEADER + TAG;
-        for piece in numbers.chunks(PIECE) {
+    /// Seals the next piece of a frame, behind the header if it is the first; `sent` counts what was sealed.
+    fn seal_next(&mut self, frame: &mut Frame) {
+        let (room, cipher) = (&mut self.room, &mut self.cipher);
+        let mut filled = 0;
+        if frame.sent == 0 {
+            room[..HEADER].copy_from_slice(&frame.header.encode());
+            let tag = cipher.seal(&[], &mut room[..HEADER]);
+            room[HEADER..][..TAG].copy_from_slice(&tag);
+            filled = HEADER + TAG;
+            frame.sent = HEADER;
+        }
+        let rest = &frame.numbers.bytes()[frame.sent - HEADER..];
+        let piece = &rest[..rest.len().min(PIECE)];
+        if !piece.is_empty() {
             let sealed = &mut room[filled..][..piece.len()];
             sealed.copy_from_slice(piece);
-            let tag = sealer.seal(&[], sealed);
+            let tag = cipher.seal(&[], sealed);
             filled += piece.len();
             room[filled..][..TAG].copy_from_slice(&tag);
             filled += TAG;
-            write_all(&mut self.stream, &room[..filled], &[], 0, &mut wait)?;
-            filled = 0;
+            frame.sent += piece.len();
         }
-        match filled {
-            0 => Ok(()),
-            _ => write_all(&mut self.stream, &room[..filled], &[], 0, &mut wait),
-        }
+        (self.filled, self.written) = (filled, 0);
     }
 }
 
-/// Sends as much of a frame as the connection has room for; returns how many bytes that is.
+/// Sends as much of a frame, of which `sent` bytes are sent already, as the connection has room for; returns
+/// how many bytes that is.
 pub(super) fn send_now(
     stream: &TcpStream,
-    header: &[u8; HEADER],
+    header: &[u8],
     numbers: &[u8],
+    sent: usize,
 ) -> io::Result<usize> {
-    let parts = [IoSlice::new(header), IoSlice::new(numbers)];
+    let parts = [
+        IoSlice::new(&header[sent.min(header.len())..]),
+        IoSlice::new(&numbers[sent.saturating_sub(header.len())..]),
+    ];
     let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-    Ok(sendmsg(
-        stream,
-        &parts,
-        &mut SendAncillaryBuffer::default(),
-        flags,
-    )?)
-}
-
-fn write_all<E>(
-    stream: &mut TcpStream,
-    first: &[u8],
-    second: &[u8],
-    mut sent: usize,
-    wait: &mut impl FnMut(io::Error) -> Result<(), E>,
-) -> Result<(), E> {
-    while sent < first.len() + second.len() {
-        let parts = [
-            IoSlice::new(&first[sent.min(first.len())..]),
-            IoSlice::new(&second[sent.saturating_sub(first.len())..]),
-        ];
-        match stream.write_vectored(&parts) {
-            Ok(0) => wait(ErrorKind::WriteZero.into())?,
-            Ok(more) => sent += more,
-            Err(error) => wait(error)?,
+    loop {
+        let sent = sendmsg(stream, &parts, &mut SendAncillaryBuffer::default(), flags);
+        match sent.map_err(io::Error::from) {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(0),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            sent => return sent,
         }
     }
-    Ok(())
 }
 
 /// Why nothing more can be read.
@@ -135,52 +162,171 @@ impl From<Altered> for ReadError {
 /// The receiving direction of a connection.
 #[derive(Debug)]
 pub(super) struct FrameReader {
-    stream: TcpStream,
     /// With what frames are opened, if they are sealed.
     opener: Option<Cipher>,
+    /// The next header, with its tag if frames are sealed, and how much of it was read.
+    head: [u8; HEADER + TAG],
+    head_read: usize,
+    /// The numbers of the frame whose header was read.
+    body: Option<Body>,
+}
+
+/// A frame's numbers on their way in.
+#[derive(Debug)]
+struct Body {
+    numbers: Used,
+    /// Where the piece that is being read begins, and what was read of it and its tag.
+    piece: usize,
+    read: usize,
+    tag: [u8; TAG],
 }
 
 impl FrameReader {
-    pub(super) fn new(stream: TcpStream, opener: Option<Cipher>) -> Self {
-        Self { stream, opener }
-    }
-
-    /// Reads a header.
-    pub(super) fn header(&mut self) -> Result<[u8; HEADER], ReadError> {
-        let mut header = [0; HEADER];
-        self.record(&mut header)?;
-        Ok(header)
-    }
-
-    /// Reads a frame's numbers. What is left in `numbers` after an error means nothing.
-    pub(super) fn numbers(&mut self, numbers: &mut [u8]) -> Result<(), ReadError> {
-        match self.opener {
-            None => Ok(self.stream.read_exact(numbers)?),
-            Some(_) => numbers.chunks_mut(PIECE).try_for_each(|p| self.record(p)),
+    pub(super) fn new(opener: Option<Cipher>) -> Self {
+        Self {
+            opener,
+            head: [0; HEADER + TAG],
+            head_read: 0,
+            body: None,
         }
     }
 
-    fn record(&mut self, bytes: &mut [u8]) -> Result<(), ReadError> {
-        let Some(opener) = &mut self.opener else {
-            return Ok(self.stream.read_exact(bytes)?);
-        };
-        let mut tag = [0; TAG];
-        let mut read = 0;
-        while read < bytes.len() + TAG {
-            let got = match bytes.get_mut(read..) {
-                Some(rest) if !rest.is_empty() => {
-                    let mut parts = [IoSliceMut::new(rest), IoSliceMut::new(&mut tag)];
-                    self.stream.read_vectored(&mut parts)
-                }
-                _ => self.stream.read(&mut tag[read - bytes.len()..]),
+    /// Reads what is there, as far as it is this connection's turn, and tells `events` of each frame that is
+    /// complete. An error is the last event.
+    pub(super) fn read(
+        &mut self,
+        mut stream: &TcpStream,
+        receiver: &mut Receiver,
+        events: &mut dyn FnMut(PeerEvent) -> bool,
+    ) -> Result<(), PeerEvent> {
+        let mut turn = 0;
+        while turn < TURN {
+            let (asked, got) = self.read_some(&mut stream);
+            let got = match got {
+                Ok(0) => Err(io::Error::from(ErrorKind::UnexpectedEof)),
+                got => got,
             };
             match got {
-                Ok(0) => return Err(io::Error::from(ErrorKind::UnexpectedEof).into()),
-                Ok(more) => read += more,
+                Ok(got) => {
+                    turn += got;
+                    let goes_on = self.take(got, receiver, events)?;
+                    // Less than was asked for is all that there is.
+                    if got < asked || !goes_on {
+                        return Ok(());
+                    }
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(receiver.ended(error.into())),
             }
         }
-        Ok(opener.open(&[], bytes, tag)?)
+        Ok(())
+    }
+
+    /// Bytes of a header and its tag.
+    fn head_length(&self) -> usize {
+        HEADER + self.tag_length()
+    }
+
+    /// Bytes of a tag, if there are any.
+    fn tag_length(&self) -> usize {
+        if self.opener.is_some() { TAG } else { 0 }
+    }
+
+    /// Asks for what is left of a piece, and after the last piece of a frame for the next header too; returns how
+    /// much that is, and how much came.
+    fn read_some(&mut self, stream: &mut &TcpStream) -> (usize, io::Result<usize>) {
+        let (head, tag) = (self.head_length(), self.tag_length());
+        let Some(body) = &mut self.body else {
+            let head = &mut self.head[self.head_read..head];
+            return (head.len(), stream.read(head));
+        };
+        let read = body.read;
+        let bytes = body.numbers.bytes_mut();
+        let end = bytes.len().min(body.piece + PIECE);
+        let is_last = end == bytes.len();
+        let piece = &mut bytes[body.piece..end];
+        let tag_read = read.saturating_sub(piece.len());
+        let read = read.min(piece.len());
+        let piece = &mut piece[read..];
+        let tag = &mut body.tag[..tag][tag_read..];
+        let next = if is_last { &mut self.head[..head] } else { &mut [] };
+        let asked = piece.len() + tag.len() + next.len();
+        let mut parts = [
+            IoSliceMut::new(piece),
+            IoSliceMut::new(tag),
+            IoSliceMut::new(next),
+        ];
+        (asked, stream.read_vectored(&mut parts))
+    }
+
+    /// Takes in bytes that were read to where they belong. Whether there is room for further events.
+    fn take(
+        &mut self,
+        got: usize,
+        receiver: &mut Receiver,
+        events: &mut dyn FnMut(PeerEvent) -> bool,
+    ) -> Result<bool, PeerEvent> {
+        let tag = self.tag_length();
+        let mut goes_on = true;
+        match &mut self.body {
+            None => self.head_read += got,
+            Some(body) => {
+                let length = body.numbers.bytes_mut().len();
+                let end = length.min(body.piece + PIECE);
+                let whole = end - body.piece + tag;
+                let more = got.min(whole - body.read);
+                body.read += more;
+                self.head_read += got - more;
+                if body.read == whole {
+                    if let Some(opener) = &mut self.opener {
+                        let piece = &mut body.numbers.bytes_mut()[body.piece..end];
+                        opener
+                            .open(&[], piece, body.tag)
+                            .map_err(|altered| receiver.ended(altered.into()))?;
+                    }
+                    (body.piece, body.read) = (end, 0);
+                    if end == length
+                        && let Some(body) = self.body.take()
+                    {
+                        goes_on &= events(body.numbers.into());
+                    }
+                }
+            }
+        }
+        while self.body.is_none() && self.head_read == self.head_length() {
+            self.head_read = 0;
+            goes_on &= self.begin_frame(receiver, events)?;
+        }
+        Ok(goes_on)
+    }
+
+    /// Begins the frame whose header was read.
+    fn begin_frame(
+        &mut self,
+        receiver: &mut Receiver,
+        events: &mut dyn FnMut(PeerEvent) -> bool,
+    ) -> Result<bool, PeerEvent> {
+        let (header, tag) = self.head.split_first_chunk_mut::<HEADER>().expect("longer");
+        if let Some(opener) = &mut self.opener {
+            let tag = *tag.first_chunk().expect("as long as a tag");
+            let opened = opener.open(&[], header, tag);
+            opened.map_err(|altered| receiver.ended(altered.into()))?;
+        }
+        match receiver.header(header)? {
+            super::receiver::Incoming::Event(event) => Ok(events(event)),
+            super::receiver::Incoming::Numbers(mut numbers) => {
+                if numbers.bytes_mut().is_empty() {
+                    return Ok(events(numbers.into()));
+                }
+                self.body = Some(Body {
+                    numbers,
+                    piece: 0,
+                    read: 0,
+                    tag: [0; TAG],
+                });
+                Ok(true)
+            }
+        }
     }
 }
