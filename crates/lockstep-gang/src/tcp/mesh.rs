@@ -78,11 +78,11 @@ const GENERATION_BITS: u32 = 16;
 
 /// How many connections two ranks have. Both find the same, since it depends on the plan alone.
 fn streams_to_a_peer(plan: &Plan) -> usize {
-    let peers = plan.workers().saturating_sub(1).max(1);
+    let peers = plan.posting().saturating_sub(1).max(1);
     (STREAMS / peers).max(1)
 }
 
-/// Connects a rank with all its peers. Returns the connections by rank, `None` for this rank itself.
+/// Connects a rank with all that the plan links it with. Returns the connections by rank, `None` where there are none.
 pub(super) fn connect(
     mesh: &Mesh<'_>,
     plan: &Plan,
@@ -91,6 +91,8 @@ pub(super) fn connect(
     let streams = streams_to_a_peer(plan);
     let (rank, deadline) = (membership.rank, membership.deadline);
     let begin = Instant::now();
+    let ranks = 0..mesh.peers.len();
+    let linked: Vec<bool> = ranks.map(|peer| plan.are_linked(rank, peer)).collect();
     let fingerprint = plan.fingerprint();
     let listener = mesh
         .listener
@@ -103,13 +105,13 @@ pub(super) fn connect(
         key_of(mesh, membership, streams),
     )?;
     let over = Over::default();
-    let dialed = dial(mesh, fingerprint, membership, streams, &over.0)?;
+    let dialed = dial(mesh, fingerprint, membership, (streams, &linked), &over.0)?;
     let of_a_peer = || (0..streams).map(|_| None).collect();
     let mut channels: Vec<Vec<Option<SecureChannel>>> =
         mesh.peers.iter().map(|_| of_a_peer()).collect();
     let missing = |channels: &[Vec<Option<SecureChannel>>]| {
-        let mut others = (0..channels.len()).filter(|&peer| peer != rank);
-        others.find(|&peer| channels[peer].iter().any(Option::is_none))
+        let mut peers = (0..channels.len()).filter(|&peer| linked[peer]);
+        peers.find(|&peer| channels[peer].iter().any(Option::is_none))
     };
     while let Some(awaited) = missing(&channels) {
         if membership.abort.is_aborted() {
@@ -137,7 +139,7 @@ pub(super) fn connect(
     lockstep_base::failpoint::reach("mesh.formed");
     let all = channels.into_iter().enumerate().map(|(peer, streams)| {
         let streams: Vec<SecureChannel> = streams.into_iter().flatten().collect();
-        (peer != rank).then_some(streams)
+        linked[peer].then_some(streams)
     });
     Ok(all.collect())
 }
@@ -185,11 +187,12 @@ fn dial(
     mesh: &Mesh<'_>,
     fingerprint: u64,
     membership: &Membership,
-    streams: usize,
+    (streams, linked): (usize, &[bool]),
     over: &AbortSwitch,
 ) -> Result<Receiver<Dialed>, GangError> {
     let (report, dialed) = channel();
-    for (peer, MeshPeer { address, key }) in mesh.peers.iter().enumerate().take(membership.rank) {
+    let below = mesh.peers.iter().enumerate().take(membership.rank);
+    for (peer, MeshPeer { address, key }) in below.filter(|&(peer, _)| linked[peer]) {
         let (report, member, address) = (report.clone(), membership.clone(), *address);
         let (key, over) = (key.clone(), over.clone());
         let dial = move || {

@@ -27,6 +27,7 @@ use event_loop::{Loops, LoopsToBe};
 use peer::{Ends, LOOK, Peer};
 use receiver::{PeerEvent, events_of_a_connection};
 use sender::{Frame, Numbers, Patience};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver as Channel, sync_channel};
@@ -55,6 +56,10 @@ pub struct TcpCollective {
     /// This rank's parts of two rounds of gathering, used in turn.
     gathering: [Arc<Vec<f64>>; 2],
     shares: ShareBuffers,
+    /// The ranks that vote and gather.
+    voters: Vec<usize>,
+    /// Chunks whose new values came and were not looked at yet, where somebody asks for those.
+    fresh: Option<VecDeque<usize>>,
     /// How often each chunk was posted or published by this rank.
     sent: Vec<u64>,
     votes: u64,
@@ -142,9 +147,9 @@ impl TcpCollective {
             connections.extend(numbers.into_iter().zip(own));
         }
         let loops = loops.start(connections, &patience)?;
-        let outbox = |chunk| match plan.owner(chunk) == rank {
-            true => Arc::default(),
-            false => Arc::new(vec![
+        let outbox = |chunk| match plan.posts(rank, chunk) {
+            false => Arc::default(),
+            true => Arc::new(vec![
                 0.0;
                 plan.chunk(chunk).len() * plan.partials_of(rank).len()
             ]),
@@ -156,6 +161,8 @@ impl TcpCollective {
             gathering: [(); 2].map(|()| Arc::new(Vec::with_capacity(GATHER))),
             sent: vec![0; plan.pieces()],
             shares: ShareBuffers::new(&plan),
+            voters: plan.voters(),
+            fresh: None,
             plan,
             rank,
             generation,
@@ -170,6 +177,22 @@ impl TcpCollective {
         })
     }
 
+    /// Asks to be told which chunks have new values.
+    pub(crate) fn follow(&mut self) {
+        self.fresh = Some(VecDeque::with_capacity(self.plan.chunks()));
+    }
+
+    /// A chunk of another rank whose new values have come, each once, in the order in which they came.
+    pub(crate) fn next_fresh(&mut self) -> Option<usize> {
+        self.take_in();
+        self.fresh.as_mut()?.pop_front()
+    }
+
+    /// Whether nothing more comes from a rank, since it left on its own account.
+    pub(crate) fn has_left(&self, rank: usize) -> bool {
+        self.peers[rank].as_ref().is_some_and(Peer::has_left)
+    }
+
     /// Takes note of everything that has come, without waiting.
     fn take_in(&mut self) {
         while let Ok((peer, event)) = self.events.try_recv() {
@@ -182,7 +205,14 @@ impl TcpCollective {
             return;
         };
         match event {
-            PeerEvent::Chunk(chunk, buffer) => peer.chunks[chunk] = Some(buffer),
+            PeerEvent::Chunk(chunk, buffer) => {
+                peer.chunks[chunk] = Some(buffer);
+                if let Some(fresh) = &mut self.fresh
+                    && self.plan.owner(chunk) == rank
+                {
+                    fresh.push_back(chunk);
+                }
+            }
             PeerEvent::Gathered(buffer) => peer.gathered.push_back(buffer),
             PeerEvent::Vote(vote) if peer.votes.len() < 2 => peer.votes.push_back(vote),
             PeerEvent::Vote(_) => {
@@ -203,7 +233,7 @@ impl TcpCollective {
     }
 
     /// Why waiting for anything makes no sense any more, if so.
-    fn check(&self) -> Result<(), GangError> {
+    pub(crate) fn check(&self) -> Result<(), GangError> {
         if self.patience.abort.is_aborted() {
             return Err(GangError::Aborted);
         }
@@ -336,9 +366,12 @@ impl TcpCollective {
         }
     }
 
-    fn send_to_all(&mut self, header: FrameHeader, numbers: &Numbers) -> Result<(), GangError> {
-        for rank in self.plan.others(self.rank) {
-            self.send(rank, header, numbers)?;
+    fn send_to_voters(&mut self, header: FrameHeader, numbers: &Numbers) -> Result<(), GangError> {
+        for number in 0..self.voters.len() {
+            let rank = self.voters[number];
+            if rank != self.rank {
+                self.send(rank, header, numbers)?;
+            }
         }
         Ok(())
     }

@@ -115,7 +115,7 @@ impl Receiver {
             let len = plan.chunk(chunk).len();
             let (kind, floats) = match plan.owner(chunk) {
                 _ if !uses(chunk) => (None, 0),
-                owner if owner == rank && chunk < plan.chunks() => {
+                owner if owner == rank && chunk < plan.chunks() && plan.posts(peer, chunk) => {
                     (Some(FrameKind::Post), len * plan.partials_of(peer).len())
                 }
                 owner if owner == peer && plan.reads(rank, chunk) => {
