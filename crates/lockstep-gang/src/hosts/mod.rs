@@ -41,8 +41,9 @@ pub struct TreeCollective {
     host: usize,
     /// The ranks of this host.
     here: Range<usize>,
-    /// The exchange within the host, among ranks that count from its first one.
+    /// The exchange within the host, among ranks that count from its first one, and its memory: others may open it late.
     local: ShmCollective,
+    _segment: Segment,
     /// The exchange between hosts.
     links: TcpCollective,
     membership: Membership,
@@ -128,6 +129,7 @@ impl TreeCollective {
             host_has_voted: false,
             gathered_here: Vec::new(),
             gathered: Vec::new(),
+            _segment: meeting.segment.try_clone()?,
             spin: here.len() <= cores,
             membership: membership.clone(),
             plan,

@@ -59,7 +59,7 @@ impl Plan {
                 self.workers
             ));
         }
-        if self.pieces() > self.chunks() || self.common.contains(&true) {
+        if !self.fits_hosts() {
             return bad("shares and common chunks do not go through a tree of hosts".to_owned());
         }
         let mut end = 0;
@@ -126,6 +126,19 @@ impl Plan {
 
     fn map(&self) -> &HostMap {
         self.hosts.as_ref().expect("a plan for a tree of hosts")
+    }
+
+    /// Whether the plan can be [for a tree of hosts](Plan::on_hosts).
+    pub fn fits_hosts(&self) -> bool {
+        self.pieces() == self.chunks() && !self.common.contains(&true)
+    }
+
+    /// The ranks of the host of `rank`.
+    ///
+    /// # Panics
+    /// If the plan is not for a tree of hosts, or has no such rank.
+    pub fn ranks_beside(&self, rank: usize) -> Range<usize> {
+        self.map().hosts[self.host_of(rank)].clone()
     }
 
     /// The host of a rank.

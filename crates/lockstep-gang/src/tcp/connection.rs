@@ -127,15 +127,11 @@ impl Connection {
             // Half a frame can be followed by nothing but its other half.
             let must = frame.header.kind == FrameKind::Goodbye || frame.sent > 0;
             if !must && patience.is_given_up() {
-                drop(frame);
-                self.queue.sent();
+                self.queue.done(frame);
                 continue;
             }
             match self.writer.send(&self.stream, &mut frame) {
-                Ok(true) => {
-                    drop(frame);
-                    self.queue.sent();
-                }
+                Ok(true) => self.queue.done(frame),
                 Ok(false) => {
                     self.sending = Some((frame, since));
                     self.is_full = true;

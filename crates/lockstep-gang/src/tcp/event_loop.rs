@@ -72,8 +72,7 @@ impl LoopsToBe {
     /// As many loops as so many connections need on this machine.
     pub(super) fn new(connections: usize) -> Result<Self, GangError> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        // A worker computes on the others.
-        let loops = (cores / 2).clamp(1, MOST_LOOPS).min(connections);
+        let loops = cores.min(MOST_LOOPS).min(connections);
         let (mut ears, mut wakers) = (Vec::new(), Vec::new());
         for _ in 0..loops {
             let (waker, ear) = Waker::new().map_err(GangError::io("make a bell for a thread"))?;

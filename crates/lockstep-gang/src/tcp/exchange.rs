@@ -20,16 +20,31 @@ impl Collective for TcpCollective {
     fn outbox(&mut self, chunk: usize, partial: usize) -> &mut [f32] {
         self.plan.require_owner(chunk, self.rank, false);
         let len = self.plan.chunk(chunk).len();
-        &mut writable(&mut self.outboxes[chunk])[partial * len..(partial + 1) * len]
+        if self.outboxes[chunk].is_empty() {
+            self.outboxes[chunk] = self.buffer(len * self.plan.partials_of(self.rank).len());
+        }
+        &mut self.outboxes[chunk][partial * len..(partial + 1) * len]
     }
 
     fn post(&mut self, chunk: usize) -> Result<(), GangError> {
         self.plan.require_owner(chunk, self.rank, false);
         self.sent[chunk] += 1;
         let owner = self.plan.owner(chunk);
-        let numbers = self.outboxes[chunk].clone();
+        if self.outboxes[chunk].is_empty() {
+            // All of it is absent.
+            self.outbox(chunk, 0);
+        }
+        let numbers = std::mem::take(&mut self.outboxes[chunk]);
         let header = self.header(FrameKind::Post, chunk, numbers.len() * 4, self.sent[chunk]);
-        self.send(owner, header, &Numbers::Piece(numbers))
+        let bytes = bytemuck::cast_slice(&numbers);
+        let sent = self.peer(owner).sender(chunk).send_now(&header, bytes);
+        match sent == HEADER + bytes.len() {
+            true => {
+                self.free.give_back(numbers);
+                Ok(())
+            }
+            false => self.queue(owner, header, Numbers::Piece(numbers), sent),
+        }
     }
 
     fn arrived(&mut self, chunk: usize) -> Result<bool, GangError> {
@@ -80,13 +95,13 @@ impl Collective for TcpCollective {
         self.sent[chunk] += 1;
         let numbers = bytemuck::cast_slice(values);
         let header = self.header(FrameKind::Publish, chunk, numbers.len(), self.sent[chunk]);
-        // Copied only if somebody cannot take them at once.
-        let mut copy = None;
+        // Copied only for those who cannot take them at once.
         for rank in 0..self.peers.len() {
             if self.peers[rank].is_some() && self.plan.reads(rank, chunk) {
                 let sent = self.peer(rank).sender(chunk).send_now(&header, numbers);
                 if sent < HEADER + numbers.len() {
-                    let copy = copy.get_or_insert_with(|| self.copies.of(values)).clone();
+                    let mut copy = self.buffer(values.len());
+                    copy.copy_from_slice(values);
                     self.queue(rank, header, Numbers::Piece(copy), sent)?;
                 }
             }

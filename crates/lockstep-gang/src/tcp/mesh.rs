@@ -71,7 +71,7 @@ pub struct Mesh<'a> {
 type Dialed = (usize, usize, Result<SecureChannel, GangError>);
 
 /// Connections that a rank has to all peers together, if they are few.
-const STREAMS: usize = 4;
+const STREAMS: usize = 2;
 
 /// Bits of the number in an introduction that are the generation; those above are the stream.
 const GENERATION_BITS: u32 = 16;

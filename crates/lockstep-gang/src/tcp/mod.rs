@@ -21,7 +21,7 @@ pub use mesh::{Mesh, MeshPeer};
 use crate::collective::GATHER;
 use crate::shares::ShareBuffers;
 use crate::{GangError, Membership, Plan};
-use buffers::Copies;
+use buffers::FreeBuffers;
 use frame::{FrameHeader, FrameKind, HEADER};
 use event_loop::{Loops, LoopsToBe};
 use peer::{Ends, LOOK, Peer};
@@ -49,10 +49,11 @@ pub struct TcpCollective {
     events: Channel<(usize, PeerEvent)>,
     /// Why the exchange cannot go on, once that is so.
     failure: Option<LinkFailure>,
-    /// For each chunk: its partial sums one after the other if another rank owns it, else empty.
-    outboxes: Vec<Arc<Vec<f32>>>,
-    /// What was published and may still be under way.
-    copies: Copies,
+    /// For each chunk that is about to be posted: its partial sums one after the other; else empty.
+    outboxes: Vec<Vec<f32>>,
+    /// Buffers for what is sent, and those that were sent and come back.
+    free: FreeBuffers,
+    spent: Channel<Vec<f32>>,
     /// This rank's parts of two rounds of gathering, used in turn.
     gathering: [Arc<Vec<f64>>; 2],
     shares: ShareBuffers,
@@ -66,6 +67,21 @@ pub struct TcpCollective {
     /// This rank's vote on the step, once cast.
     vote: Option<u64>,
     gathers: u64,
+}
+
+/// The lengths of all that a rank can have under way: what it posts, and a copy of what it publishes for each reader.
+fn outgoing(plan: &Plan, rank: usize) -> Vec<usize> {
+    let mut lengths = Vec::new();
+    for piece in 0..plan.pieces() {
+        let length = plan.chunk(piece).len();
+        if plan.owner(piece) == rank {
+            let readers = plan.others(rank).filter(|&other| plan.reads(other, piece));
+            lengths.extend(readers.map(|_| length));
+        } else if piece < plan.chunks() && plan.posts(rank, piece) {
+            lengths.push(length * plan.partials_of(rank).len());
+        }
+    }
+    lengths
 }
 
 #[derive(Debug)]
@@ -114,6 +130,8 @@ impl TcpCollective {
         let channels = mesh::connect(mesh, &plan, membership)?;
 
         let streams = channels.iter().flatten().map(Vec::len).sum();
+        let outgoing = outgoing(&plan, rank);
+        let (spent, returned) = sync_channel(outgoing.len());
         let (sender, events) = sync_channel(streams * events_of_a_connection(&plan));
         let patience = Patience {
             deadline: membership.deadline,
@@ -126,6 +144,7 @@ impl TcpCollective {
             generation,
             plan: &plan,
             events: &sender,
+            spent: &spent,
         };
         let loops = LoopsToBe::new(streams)?;
         let mut next = 0;
@@ -147,17 +166,10 @@ impl TcpCollective {
             connections.extend(numbers.into_iter().zip(own));
         }
         let loops = loops.start(connections, &patience)?;
-        let outbox = |chunk| match plan.posts(rank, chunk) {
-            false => Arc::default(),
-            true => Arc::new(vec![
-                0.0;
-                plan.chunk(chunk).len() * plan.partials_of(rank).len()
-            ]),
-        };
-        let own = (0..plan.pieces()).filter(|&piece| plan.owner(piece) == rank);
         Ok(Self {
-            outboxes: (0..plan.chunks()).map(outbox).collect(),
-            copies: Copies::new(own.map(|piece| plan.chunk(piece).len())),
+            outboxes: vec![Vec::new(); plan.chunks()],
+            free: FreeBuffers::new(outgoing.into_iter()),
+            spent: returned,
             gathering: [(); 2].map(|()| Arc::new(Vec::with_capacity(GATHER))),
             sent: vec![0; plan.pieces()],
             shares: ShareBuffers::new(&plan),
@@ -292,6 +304,17 @@ impl TcpCollective {
                 self.note(peer, event);
             }
         }
+    }
+
+    /// A buffer for so many numbers to be sent.
+    fn buffer(&mut self, length: usize) -> Vec<f32> {
+        while let Ok(buffer) = self.spent.try_recv() {
+            self.free.give_back(buffer);
+        }
+        // There are as many as the protocol lets be under way, so that this is for a caller who does more than that.
+        self.free
+            .take(length)
+            .unwrap_or_else(|| vec![0.0; length])
     }
 
     fn header(&self, kind: FrameKind, chunk: usize, length: usize, sequence: u64) -> FrameHeader {

@@ -23,6 +23,8 @@ pub(super) struct Ends<'a> {
     pub(super) generation: u16,
     pub(super) plan: &'a Plan,
     pub(super) events: &'a SyncSender<(usize, PeerEvent)>,
+    /// Takes back what was sent.
+    pub(super) spent: &'a SyncSender<Vec<f32>>,
 }
 
 /// One connection to a peer, as the rank sees it.
@@ -67,7 +69,7 @@ impl Peer {
                 .map_err(GangError::io(format!("set up rank {peer}'s connection")))?;
             let stream = Arc::new(stream);
             let direct = (!ends.encrypt).then(|| stream.clone());
-            let (sender, queue) = queue_to_send(ends.plan, direct, waker.clone());
+            let (sender, queue) = queue_to_send(ends.plan, direct, waker.clone(), ends.spent.clone());
             let uses = |chunk| chunk % count == number;
             let (receiver, returns) =
                 Receiver::new(peer, ends.rank, ends.generation, ends.plan, uses);

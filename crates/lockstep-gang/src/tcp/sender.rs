@@ -35,8 +35,8 @@ pub(super) struct Frame {
 pub(super) enum Numbers {
     /// Nothing.
     None,
-    /// Partial sums, or new values.
-    Piece(Arc<Vec<f32>>),
+    /// Partial sums, or new values, that nobody else reads: they may be sealed where they are.
+    Piece(Vec<f32>),
     /// A rank's part of a gathering.
     Gathered(Arc<Vec<f64>>),
 }
@@ -98,6 +98,8 @@ pub(super) struct Sender {
 #[derive(Debug)]
 pub(super) struct SendQueue {
     frames: Channel<Frame>,
+    /// Takes buffers back to the rank.
+    spent: SyncSender<Vec<f32>>,
     state: Arc<QueueState>,
 }
 
@@ -106,6 +108,7 @@ pub(super) fn queue_to_send(
     plan: &Plan,
     direct: Option<Arc<TcpStream>>,
     waker: Arc<Waker>,
+    spent: SyncSender<Vec<f32>>,
 ) -> (Sender, SendQueue) {
     let (queue, frames) = sync_channel(frames_under_way(plan));
     let state: Arc<QueueState> = Arc::default();
@@ -115,7 +118,12 @@ pub(super) fn queue_to_send(
         direct,
         waker,
     };
-    (sender, SendQueue { frames, state })
+    let queue = SendQueue {
+        frames,
+        spent,
+        state,
+    };
+    (sender, queue)
 }
 
 impl Sender {
@@ -188,8 +196,12 @@ impl SendQueue {
         }
     }
 
-    /// A frame was sent and its numbers were let go of.
-    pub(super) fn sent(&self) {
+    /// A frame is done with: it was sent, or will never be. Its numbers can be used again.
+    pub(super) fn done(&self, frame: Frame) {
+        if let Numbers::Piece(buffer) = frame.numbers {
+            // There is room for all buffers. A rank that is gone does not need them.
+            let _ = self.spent.try_send(buffer);
+        }
         self.state.queued.fetch_sub(1, Ordering::Release);
     }
 

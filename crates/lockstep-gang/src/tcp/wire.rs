@@ -1,25 +1,24 @@
 //! Frames on a connection: sealed, or as they are on a network that is trusted.
 //!
 //! A sealed frame is its header, then its numbers in pieces that fit a second-level cache; each is
-//! followed by its tag. Numbers are copied to one buffer of such a piece's size, sealed there and
-//! written; they are read to where they belong and opened there. So nothing is allocated, and numbers
-//! pass through memory no more often than without it.
+//! followed by its tag. Numbers are sealed where they lie, since nobody else needs them there any more, and opened
+//! where they are read to. So nothing is allocated, and numbers pass through memory no more often than without it.
 //!
 //! Connections never block: a reader and a writer stand where they stopped, in the midst of a frame, until
 //! there is more to read or room to write.
 
 use super::frame::HEADER;
 use super::receiver::{PeerEvent, Receiver, Used};
-use super::sender::Frame;
+use super::sender::{Frame, Numbers};
+use crate::collective::GATHER;
 use crate::secure::cipher::{Altered, Cipher, TAG};
 use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read};
 use std::net::TcpStream;
+use std::ops::Range;
 
 /// Bytes of numbers that are sealed at a time.
 const PIECE: usize = 64 << 10;
-/// The largest piece with all that may stand around it.
-const ROOM: usize = HEADER + TAG + PIECE + TAG;
 /// Bytes that are read from a connection before others have their turn.
 const TURN: usize = 4 << 20;
 
@@ -34,9 +33,15 @@ pub(super) struct FrameWriter {
 #[derive(Debug)]
 struct Sealer {
     cipher: Cipher,
-    /// A sealed piece on its way.
-    room: Box<[u8]>,
-    filled: usize,
+    /// The header and its tag, and how much of them goes before the piece.
+    head: [u8; HEADER + TAG],
+    head_length: usize,
+    /// Which of the frame's numbers are sealed, and their tag.
+    piece: Range<usize>,
+    tag: [u8; TAG],
+    /// Where numbers are sealed that others need as they are: a gathering.
+    room: [u8; GATHER * 8],
+    /// Bytes of all these that were written.
     written: usize,
 }
 
@@ -45,8 +50,11 @@ impl FrameWriter {
         Self {
             sealer: sealer.map(|cipher| Sealer {
                 cipher,
-                room: vec![0; ROOM].into_boxed_slice(),
-                filled: 0,
+                head: [0; HEADER + TAG],
+                head_length: 0,
+                piece: 0..0,
+                tag: [0; TAG],
+                room: [0; GATHER * 8],
                 written: 0,
             }),
         }
@@ -76,12 +84,23 @@ impl Sealer {
     fn send(&mut self, stream: &TcpStream, frame: &mut Frame) -> io::Result<bool> {
         let all = HEADER + frame.numbers.bytes().len();
         loop {
-            while self.written < self.filled {
-                match send_now(stream, &self.room[self.written..self.filled], &[], 0)? {
+            let numbers = match &frame.numbers {
+                Numbers::Gathered(_) => &self.room[..],
+                numbers => numbers.bytes(),
+            };
+            let tag = if self.piece.is_empty() { 0 } else { TAG };
+            let parts = [
+                &self.head[..self.head_length],
+                &numbers[self.piece.clone()],
+                &self.tag[..tag],
+            ];
+            while self.written < parts.iter().map(|part| part.len()).sum() {
+                match send_parts(stream, parts, self.written)? {
                     0 => return Ok(false),
                     more => self.written += more,
                 }
             }
+            (self.head_length, self.piece, self.written) = (0, 0..0, 0);
             if frame.sent == all {
                 return Ok(true);
             }
@@ -89,29 +108,31 @@ impl Sealer {
         }
     }
 
-    /// Seals the next piece of a frame, behind the header if it is the first; `sent` counts what was sealed.
+    /// Seals the next piece of a frame, and before the first the header; `sent` counts what was sealed.
     fn seal_next(&mut self, frame: &mut Frame) {
-        let (room, cipher) = (&mut self.room, &mut self.cipher);
-        let mut filled = 0;
         if frame.sent == 0 {
-            room[..HEADER].copy_from_slice(&frame.header.encode());
-            let tag = cipher.seal(&[], &mut room[..HEADER]);
-            room[HEADER..][..TAG].copy_from_slice(&tag);
-            filled = HEADER + TAG;
-            frame.sent = HEADER;
+            self.head[..HEADER].copy_from_slice(&frame.header.encode());
+            let tag = self.cipher.seal(&[], &mut self.head[..HEADER]);
+            self.head[HEADER..].copy_from_slice(&tag);
+            (self.head_length, frame.sent) = (HEADER + TAG, HEADER);
         }
-        let rest = &frame.numbers.bytes()[frame.sent - HEADER..];
-        let piece = &rest[..rest.len().min(PIECE)];
-        if !piece.is_empty() {
-            let sealed = &mut room[filled..][..piece.len()];
-            sealed.copy_from_slice(piece);
-            let tag = cipher.seal(&[], sealed);
-            filled += piece.len();
-            room[filled..][..TAG].copy_from_slice(&tag);
-            filled += TAG;
-            frame.sent += piece.len();
+        let begin = frame.sent - HEADER;
+        let length = frame.numbers.bytes().len();
+        self.piece = begin..length.min(begin + PIECE);
+        if self.piece.is_empty() {
+            return;
         }
-        (self.filled, self.written) = (filled, 0);
+        let sealed = match &mut frame.numbers {
+            Numbers::None => return,
+            Numbers::Piece(numbers) => &mut bytemuck::cast_slice_mut(numbers)[self.piece.clone()],
+            Numbers::Gathered(numbers) => {
+                let room = &mut self.room[self.piece.clone()];
+                room.copy_from_slice(bytemuck::cast_slice(numbers));
+                room
+            }
+        };
+        self.tag = self.cipher.seal(&[], sealed);
+        frame.sent += self.piece.len();
     }
 }
 
@@ -123,10 +144,16 @@ pub(super) fn send_now(
     numbers: &[u8],
     sent: usize,
 ) -> io::Result<usize> {
-    let parts = [
-        IoSlice::new(&header[sent.min(header.len())..]),
-        IoSlice::new(&numbers[sent.saturating_sub(header.len())..]),
-    ];
+    send_parts(stream, [header, numbers, &[]], sent)
+}
+
+/// The same of parts that follow each other.
+fn send_parts(stream: &TcpStream, parts: [&[u8]; 3], mut sent: usize) -> io::Result<usize> {
+    let parts = parts.map(|part| {
+        let skipped = sent.min(part.len());
+        sent -= skipped;
+        IoSlice::new(&part[skipped..])
+    });
     let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
     loop {
         let sent = sendmsg(stream, &parts, &mut SendAncillaryBuffer::default(), flags);

@@ -125,7 +125,7 @@ impl<W: Write> Plain<W> {
             Event::Embedding(embedding) => self.embedding(embedding)?,
             Event::Embedded(embedded) => writeln!(self.out, "{}", summary::embedded(embedded))?,
             Event::Started(started) => self.started(started)?,
-            Event::Worker { rank, pid } if self.options.verbose => {
+            Event::Worker { rank, pid, .. } if self.options.verbose => {
                 writeln!(self.out, "worker {rank} joined, pid {pid}")?;
             }
             Event::FirstStep { seconds } if self.epochs.is_some() => {

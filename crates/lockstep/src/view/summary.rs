@@ -225,9 +225,11 @@ fn all_details(result: &RunResult, options: &Options) -> Vec<(String, String)> {
         let restarts = words::plural(result.restarts as usize, "restart");
         let steps = words::plural(result.steps_repeated as usize, "step");
         let lost = words::seconds(result.seconds_lost);
+        let goodput = result.goodput.map(|share| format!(", goodput {share:.3}"));
+        let goodput = goodput.unwrap_or_default();
         tell(
             "recovered",
-            format!("{restarts}, {steps} repeated, {lost} lost"),
+            format!("{restarts}, {steps} repeated, {lost} lost{goodput}"),
         );
     }
     if let (Some(val), Some(_)) = (&result.val, &result.metrics) {

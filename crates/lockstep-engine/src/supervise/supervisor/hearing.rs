@@ -120,7 +120,12 @@ impl Supervisor<'_> {
         listening.map_err(EngineError::system("listen to a worker"))?;
         member.link = Some(writer);
         member.peer_address = hello.listener;
-        self.emit(Event::Worker { rank, pid });
+        member.memory_domain = hello.memory_domain;
+        for seat in 0..self.gang.members.len() {
+            self.state.place(seat, self.gang.host_of(seat));
+        }
+        let host = self.gang.finds_hosts().then(|| self.gang.host_of(rank));
+        self.emit(Event::Worker { rank, pid, host });
         let worker = self.gang.describe(rank);
         self.resizing_because(format!("{worker} has come"));
         self.follow(rank, News::Joined)
