@@ -3,9 +3,7 @@
 use crate::instructions::Instructions;
 use crate::{ShareError, Wish, worker};
 use lockstep_events::control::{Assignment, Transport};
-use lockstep_gang::{
-    GangError, Membership, Plan, Segment, SharingCollective, TreeCollective,
-};
+use lockstep_gang::{GangError, Membership, Plan, Segment, SharingCollective, TreeCollective};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::net::{IpAddr, TcpListener};
@@ -185,7 +183,14 @@ impl Gang<'_> {
                     None => plan.on_hosts(hosts)?,
                 };
                 let segment = self.memory_of_the_host(&plan)?;
-                worker::join_hosts(self.assignment, plan, &segment, membership, self.listener, self.warn)
+                worker::join_hosts(
+                    self.assignment,
+                    plan,
+                    &segment,
+                    membership,
+                    self.listener,
+                    self.warn,
+                )
             }
             _ => worker::join(self.assignment, plan, membership, self.listener, self.warn),
         }

@@ -199,7 +199,9 @@ impl<'a> GangWorkers<'a> {
         let domain = |seat: usize| self.members[seat].memory_domain.as_deref();
         match domain(seat).filter(|_| self.finds_hosts()) {
             None => seat,
-            known => (0..seat).find(|&other| domain(other) == known).unwrap_or(seat),
+            known => (0..seat)
+                .find(|&other| domain(other) == known)
+                .unwrap_or(seat),
         }
     }
 

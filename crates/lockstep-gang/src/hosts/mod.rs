@@ -117,7 +117,8 @@ impl TreeCollective {
             false => Vec::new(),
         };
         let sums = plan.sums_of_host(host).iter();
-        let sum = |sum: &Range<usize>| TreeSum::of_node(sum.clone(), plan.partials_of_sum(host, sum));
+        let sum =
+            |sum: &Range<usize>| TreeSum::of_node(sum.clone(), plan.partials_of_sum(host, sum));
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Ok(Self {
             own: (0..plan.chunks()).map(own).collect(),

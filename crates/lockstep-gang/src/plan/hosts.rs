@@ -107,23 +107,6 @@ impl Plan {
         &self.map().sums[host]
     }
 
-    /// Bytes of numbers that each host sends to others in a step.
-    pub fn bytes_between_hosts(&self) -> Vec<u64> {
-        let map = self.map();
-        let mut bytes = vec![0; map.hosts.len()];
-        for (chunk, range) in self.chunks.iter().enumerate() {
-            let owner = map.host_of(self.owners[chunk]);
-            for (host, bytes) in bytes.iter_mut().enumerate() {
-                let vectors = match host == owner {
-                    true => map.hosts.len() - 1,
-                    false => map.sums[host].len(),
-                };
-                *bytes += (4 * range.len() * vectors) as u64;
-            }
-        }
-        bytes
-    }
-
     fn map(&self) -> &HostMap {
         self.hosts.as_ref().expect("a plan for a tree of hosts")
     }
@@ -159,7 +142,8 @@ impl Plan {
             sums.map(|(index, lanes)| Partial { rank, index, lanes })
                 .collect()
         };
-        let of_ranks = |ranks: Range<usize>| ranks.flat_map(|rank| of(rank, self.partials_of(rank)));
+        let of_ranks =
+            |ranks: Range<usize>| ranks.flat_map(|rank| of(rank, self.partials_of(rank)));
         let Some(map) = &self.hosts else {
             return of_ranks(0..self.workers).collect();
         };
@@ -275,25 +259,11 @@ impl Plan {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use std::slice;
 
     fn plan(chunks: usize, lanes: usize, hosts: &[usize]) -> Plan {
         let chunks = (0..chunks).map(|c| 4 * c..4 * (c + 1)).collect();
         let plan = Plan::new(chunks, lanes, hosts.iter().sum()).unwrap();
         plan.on_hosts(hosts).unwrap()
-    }
-
-    #[test]
-    fn a_host_whose_lanes_are_a_subtree_sends_what_one_worker_a_host_would_send() {
-        let tree = plan(8, 8, &[2, 2]);
-        let one_a_host = plan(8, 8, &[1, 1]);
-        assert_eq!(tree.sums_of_host(0), slice::from_ref(&(0..4)));
-        assert_eq!(tree.bytes_between_hosts(), one_a_host.bytes_between_hosts());
-        assert_eq!(tree.bytes_between_hosts(), [8 * 4 * 4; 2]);
-        // Three lanes are not: (0 + 1) and 2.
-        let torn = plan(8, 6, &[3, 3]);
-        assert_eq!(torn.sums_of_host(0), [0..2, 2..3]);
-        assert_eq!(torn.bytes_between_hosts(), [(4 + 2 * 4) * 16; 2]);
     }
 
     #[test]

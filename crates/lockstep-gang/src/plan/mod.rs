@@ -5,6 +5,7 @@
 
 mod hosts;
 mod pieces;
+mod traffic;
 
 use crate::{GangError, tree};
 use hosts::HostMap;

@@ -96,7 +96,9 @@ impl Connection {
             has_room &= !matches!(told, Err(TrySendError::Full(_)));
             has_room
         };
-        let ended = self.reader.read(&self.stream, &mut self.receiver, &mut note);
+        let ended = self
+            .reader
+            .read(&self.stream, &mut self.receiver, &mut note);
         if !has_room {
             let what = "it sent more than it may before any of it was used";
             self.reads = false;

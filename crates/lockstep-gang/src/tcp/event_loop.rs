@@ -180,3 +180,28 @@ fn run(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rank_has_few_threads_however_many_peers_it_has() {
+        for connections in [0, 1, 64, 511] {
+            let loops = LoopsToBe::new(connections).unwrap().wakers.len();
+            assert!(loops <= MOST_LOOPS.min(connections), "{connections}: {loops}");
+            assert_eq!(loops > 0, connections > 0);
+        }
+    }
+
+    #[test]
+    fn a_loop_that_sleeps_is_woken_once_and_one_that_does_not_is_left_alone() {
+        let (waker, mut ear) = Waker::new().unwrap();
+        waker.wake();
+        assert!(ear.read(&mut [0; 8]).is_err(), "it does not sleep");
+        waker.asleep.store(true, Ordering::SeqCst);
+        waker.wake();
+        waker.wake();
+        assert_eq!(ear.read(&mut [0; 8]).unwrap(), 1);
+    }
+}

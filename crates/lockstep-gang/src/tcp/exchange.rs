@@ -144,9 +144,7 @@ impl Collective for TcpCollective {
     fn end_step(&mut self) -> Result<u64, GangError> {
         while let Some(rank) = self.missing_vote() {
             let what = || "end the step".to_owned();
-            self.wait_for(rank, what, |peer| {
-                (!peer.votes.is_empty()).then_some(())
-            })?;
+            self.wait_for(rank, what, |peer| (!peer.votes.is_empty()).then_some(()))?;
         }
         Ok(self.take_votes())
     }
@@ -164,9 +162,7 @@ impl Collective for TcpCollective {
             self.offer(&mine[piece.clone()])?;
             while let Some(rank) = self.missing_offer() {
                 let what = || "take part in a gathering".to_owned();
-                self.wait_for(rank, what, |peer| {
-                    (!peer.gathered.is_empty()).then_some(())
-                })?;
+                self.wait_for(rank, what, |peer| (!peer.gathered.is_empty()).then_some(()))?;
             }
             all[self.rank * len..][piece.clone()].copy_from_slice(&mine[piece.clone()]);
             for rank in self.plan.others(self.rank) {
@@ -199,7 +195,10 @@ impl TcpCollective {
 
     /// Ends the step, once all votes have come; returns the largest.
     pub(crate) fn take_votes(&mut self) -> u64 {
-        let mut largest = self.vote.take().expect("a rank votes before it ends a step");
+        let mut largest = self
+            .vote
+            .take()
+            .expect("a rank votes before it ends a step");
         for &rank in &self.voters {
             if let Some(peer) = &mut self.peers[rank] {
                 largest = largest.max(peer.votes.pop_front().expect("all votes have come"));

@@ -22,8 +22,8 @@ use crate::collective::GATHER;
 use crate::shares::ShareBuffers;
 use crate::{GangError, Membership, Plan};
 use buffers::FreeBuffers;
-use frame::{FrameHeader, FrameKind, HEADER};
 use event_loop::{Loops, LoopsToBe};
+use frame::{FrameHeader, FrameKind, HEADER};
 use peer::{Ends, LOOK, Peer};
 use receiver::{PeerEvent, events_of_a_connection};
 use sender::{Frame, Numbers, Patience};
@@ -312,9 +312,7 @@ impl TcpCollective {
             self.free.give_back(buffer);
         }
         // There are as many as the protocol lets be under way, so that this is for a caller who does more than that.
-        self.free
-            .take(length)
-            .unwrap_or_else(|| vec![0.0; length])
+        self.free.take(length).unwrap_or_else(|| vec![0.0; length])
     }
 
     fn header(&self, kind: FrameKind, chunk: usize, length: usize, sequence: u64) -> FrameHeader {

@@ -69,7 +69,8 @@ impl Peer {
                 .map_err(GangError::io(format!("set up rank {peer}'s connection")))?;
             let stream = Arc::new(stream);
             let direct = (!ends.encrypt).then(|| stream.clone());
-            let (sender, queue) = queue_to_send(ends.plan, direct, waker.clone(), ends.spent.clone());
+            let (sender, queue) =
+                queue_to_send(ends.plan, direct, waker.clone(), ends.spent.clone());
             let uses = |chunk| chunk % count == number;
             let (receiver, returns) =
                 Receiver::new(peer, ends.rank, ends.generation, ends.plan, uses);

@@ -277,7 +277,11 @@ impl FrameReader {
         let read = read.min(piece.len());
         let piece = &mut piece[read..];
         let tag = &mut body.tag[..tag][tag_read..];
-        let next = if is_last { &mut self.head[..head] } else { &mut [] };
+        let next = if is_last {
+            &mut self.head[..head]
+        } else {
+            &mut []
+        };
         let asked = piece.len() + tag.len() + next.len();
         let mut parts = [
             IoSliceMut::new(piece),

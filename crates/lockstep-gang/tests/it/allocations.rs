@@ -27,8 +27,7 @@ fn count_allocations() {
         return;
     }
     let plan = Plan::new(chunks(&[3000, 500, 3000, 70]), 5, 3).unwrap();
-    let transports: [(&str, &Join); 3] =
-        [("shm", &shm), ("tcp", &tcp), ("two hosts", &two_hosts)];
+    let transports: [(&str, &Join); 3] = [("shm", &shm), ("tcp", &tcp), ("two hosts", &two_hosts)];
     for (transport, join) in transports {
         let gang = join(&plan, &memberships(3, PATIENCE));
         let counts = all_ranks(gang, |mut gang| {

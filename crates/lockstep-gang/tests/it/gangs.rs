@@ -75,7 +75,10 @@ pub(crate) fn listeners(count: usize) -> (Vec<TcpListener>, Vec<SocketAddr>) {
 }
 
 /// All ranks of a gang on two hosts, of which the first has more workers.
-pub(crate) fn two_hosts(plan: &Plan, memberships: &[Membership]) -> Vec<Box<dyn SharingCollective>> {
+pub(crate) fn two_hosts(
+    plan: &Plan,
+    memberships: &[Membership],
+) -> Vec<Box<dyn SharingCollective>> {
     on_hosts(&divided(plan, 2), memberships)
 }
 
@@ -104,12 +107,15 @@ pub(crate) fn on_hosts(plan: &Plan, memberships: &[Membership]) -> Vec<Box<dyn S
     let segments: Vec<(usize, Segment)> = (hosts.iter())
         .flat_map(|ranks| {
             let segment = TreeCollective::prepare(plan, &memberships[ranks.start]).unwrap();
-            ranks.clone().map(move |rank| (rank, segment.try_clone().unwrap()))
+            ranks
+                .clone()
+                .map(move |rank| (rank, segment.try_clone().unwrap()))
         })
         .collect();
     thread::scope(|scope| {
         let join = |(rank, segment): (usize, Segment)| {
-            let (listener, peers, membership) = (&listeners[rank], &peers[rank], &memberships[rank]);
+            let (listener, peers, membership) =
+                (&listeners[rank], &peers[rank], &memberships[rank]);
             scope.spawn(move || {
                 let meeting = HostMesh {
                     segment: &segment,

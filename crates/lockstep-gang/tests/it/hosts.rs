@@ -48,7 +48,8 @@ fn more_numbers_than_fit_a_round_are_gathered_from_hosts_of_different_sizes() {
                 let mine: Vec<f64> = (0..len).map(|at| number(gang.rank(), at)).collect();
                 let mut all = vec![f64::NAN; 6 * len];
                 gang.all_gather(&mine, &mut all).unwrap();
-                let is_right = |(index, found): (usize, &f64)| *found == number(index / len, index % len);
+                let is_right =
+                    |(index, found): (usize, &f64)| *found == number(index / len, index % len);
                 assert!(all.iter().enumerate().all(is_right), "{len}");
             }
         });

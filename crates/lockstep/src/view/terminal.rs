@@ -204,7 +204,7 @@ impl View for Terminal {
                 self.say(summary::embedded(embedded))?;
             }
             Event::Started(started) => self.begin(started)?,
-            Event::Worker { rank, pid } if self.options.verbose => {
+            Event::Worker { rank, pid, .. } if self.options.verbose => {
                 self.say(
                     style(format!("worker {rank} joined, pid {pid}"))
                         .dim()

@@ -24,7 +24,10 @@ fn three_hosts_come_to_the_weights_of_one_machine() {
             1 => 0..=1,
             rank => rank..=rank,
         };
-        assert!(hosts.contains(&worker["host"].as_u64().unwrap()), "{worker}");
+        assert!(
+            hosts.contains(&worker["host"].as_u64().unwrap()),
+            "{worker}"
+        );
     }
     let result = gang.succeed(run);
     assert_eq!(result["weights_sha256"], here["weights_sha256"]);
