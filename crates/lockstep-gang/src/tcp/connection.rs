@@ -1,14 +1,14 @@
 //! One TCP connection to a peer, as the loop sees it that reads and writes it.
 
-use super::frame::FrameKind;
+use super::outgoing::{Outgoing, SendState};
 use super::receiver::{PeerEvent, Receiver};
-use super::sender::{Frame, Patience, SendQueue};
-use super::wire::{FrameReader, FrameWriter};
+use super::sender::Patience;
+use super::wire::FrameReader;
 use rustix::event::PollFlags;
 use std::net::TcpStream;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError};
-use std::time::Instant;
+use std::sync::{Arc, Mutex};
 
 /// A connection and all that is under way on it.
 #[derive(Debug)]
@@ -17,17 +17,14 @@ pub(super) struct Connection {
     peer: usize,
     reader: FrameReader,
     receiver: Receiver,
-    writer: FrameWriter,
-    queue: SendQueue,
-    /// The frame that is being sent, and since when.
-    sending: Option<(Frame, Instant)>,
-    /// Whether the peer has no room for more.
-    is_full: bool,
-    /// Whether anything more can be read, or sent.
+    /// Whether anything more can be read.
     reads: bool,
-    sends: bool,
+    outgoing: Arc<Mutex<Outgoing>>,
+    sending: Arc<SendState>,
+    /// Whether what is sent has to be looked at soon again, though nothing may happen.
+    is_held_up: bool,
     events: SyncSender<(usize, PeerEvent)>,
-    /// How the connection ended, while the rank has no room for it. It has room for all that a peer may send.
+    /// How the reading ended, while the rank has no room for it. It has room for all that a peer may send.
     held: Option<PeerEvent>,
 }
 
@@ -36,8 +33,8 @@ impl Connection {
     pub(super) fn new(
         stream: Arc<TcpStream>,
         (peer, receiver): (usize, Receiver),
-        (reader, writer): (FrameReader, FrameWriter),
-        queue: SendQueue,
+        reader: FrameReader,
+        (outgoing, sending): (Arc<Mutex<Outgoing>>, Arc<SendState>),
         events: SyncSender<(usize, PeerEvent)>,
     ) -> Self {
         Self {
@@ -45,12 +42,10 @@ impl Connection {
             peer,
             reader,
             receiver,
-            writer,
-            queue,
-            sending: None,
-            is_full: false,
             reads: true,
-            sends: true,
+            outgoing,
+            sending,
+            is_held_up: false,
             events,
             held: None,
         }
@@ -58,33 +53,32 @@ impl Connection {
 
     /// What is to be waited for.
     pub(super) fn wants(&self) -> PollFlags {
+        let is = |flag: &AtomicBool| flag.load(Ordering::SeqCst);
         let mut wants = PollFlags::empty();
         wants.set(PollFlags::IN, self.reads);
-        wants.set(PollFlags::OUT, self.sends && self.is_full);
+        let waits_for_room = is(&self.sending.is_full) && !is(&self.sending.is_finished);
+        wants.set(PollFlags::OUT, waits_for_room);
         wants
     }
 
     /// Whether something is to be looked at soon again, though nothing may happen to the connection.
     pub(super) fn is_held_up(&self) -> bool {
-        self.held.is_some() || (self.sends && self.is_full)
+        self.held.is_some() || self.is_held_up || self.sending.is_full.load(Ordering::SeqCst)
     }
 
     /// Whether there is something to send, and room for it as far as is known.
     pub(super) fn can_send(&self) -> bool {
-        self.sends && !self.is_full && (self.sending.is_some() || self.queue.has_frames())
+        self.sending.can_send()
     }
 
     /// Does what can be done now.
     pub(super) fn happened(&mut self, what: PollFlags) {
-        if !(what & PollFlags::OUT).is_empty() {
-            self.is_full = false;
-        }
         let end = PollFlags::HUP | PollFlags::ERR;
         if self.reads && !(what & (PollFlags::IN | end)).is_empty() {
             self.read();
         }
-        if !(what & end).is_empty() {
-            self.is_full = false;
+        if !(what & (PollFlags::OUT | end)).is_empty() {
+            self.sending.is_full.store(false, Ordering::SeqCst);
         }
     }
 
@@ -116,48 +110,14 @@ impl Connection {
         }
     }
 
-    /// Sends what is queued, as far as there is room.
+    /// Sends what is queued, as far as there is room, unless the rank is doing that itself.
     pub(super) fn send(&mut self, patience: &Patience) {
         if let Some(end) = self.held.take() {
             self.tell(end);
         }
-        while self.sends && !self.is_full {
-            let next = || self.queue.next().map(|frame| (frame, Instant::now()));
-            let Some((mut frame, since)) = self.sending.take().or_else(next) else {
-                return;
-            };
-            // Half a frame can be followed by nothing but its other half.
-            let must = frame.header.kind == FrameKind::Goodbye || frame.sent > 0;
-            if !must && patience.is_given_up() {
-                self.queue.done(frame);
-                continue;
-            }
-            match self.writer.send(&self.stream, &mut frame) {
-                Ok(true) => self.queue.done(frame),
-                Ok(false) => {
-                    self.sending = Some((frame, since));
-                    self.is_full = true;
-                }
-                Err(error) => {
-                    let reason = format!("its connection ended: {error}");
-                    self.stop_sending(Some(PeerEvent::Lost(reason)));
-                }
-            }
-        }
-        if let Some((_, since)) = &self.sending {
-            if patience.is_given_up() {
-                self.stop_sending(None);
-            } else if patience.is_over(*since) {
-                self.stop_sending(Some(PeerEvent::Stuck));
-            }
-        }
-    }
-
-    fn stop_sending(&mut self, why: Option<PeerEvent>) {
-        (self.sends, self.sending) = (false, None);
-        self.queue.finish();
-        if let Some(why) = why {
-            self.tell(why);
+        if let Ok(mut outgoing) = self.outgoing.try_lock() {
+            outgoing.send(patience, 0);
+            self.is_held_up = outgoing.is_held_up();
         }
     }
 }

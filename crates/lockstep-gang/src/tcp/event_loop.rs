@@ -189,7 +189,10 @@ mod tests {
     fn a_rank_has_few_threads_however_many_peers_it_has() {
         for connections in [0, 1, 64, 511] {
             let loops = LoopsToBe::new(connections).unwrap().wakers.len();
-            assert!(loops <= MOST_LOOPS.min(connections), "{connections}: {loops}");
+            assert!(
+                loops <= MOST_LOOPS.min(connections),
+                "{connections}: {loops}"
+            );
             assert_eq!(loops > 0, connections > 0);
         }
     }

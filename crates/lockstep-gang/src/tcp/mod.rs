@@ -11,6 +11,7 @@ mod event_loop;
 mod exchange;
 mod frame;
 mod mesh;
+mod outgoing;
 mod peer;
 mod receiver;
 mod sender;
@@ -145,6 +146,7 @@ impl TcpCollective {
             plan: &plan,
             events: &sender,
             spent: &spent,
+            patience: &patience,
         };
         let loops = LoopsToBe::new(streams)?;
         let mut next = 0;

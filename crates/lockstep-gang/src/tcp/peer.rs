@@ -2,15 +2,16 @@
 
 use super::connection::Connection;
 use super::event_loop::Waker;
+use super::outgoing::Outgoing;
 use super::receiver::{PeerEvent, Receiver, Used};
-use super::sender::{Sender, queue_to_send};
+use super::sender::{Patience, Sender, queue_of_frames};
 use super::wire::{FrameReader, FrameWriter};
 use crate::secure::handshake::SecureChannel;
 use crate::{GangError, Plan};
 use std::collections::VecDeque;
 use std::net::{Shutdown, TcpStream};
-use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// How often a rank that waits, to receive or to send, looks whether it was called off.
@@ -25,6 +26,7 @@ pub(super) struct Ends<'a> {
     pub(super) events: &'a SyncSender<(usize, PeerEvent)>,
     /// Takes back what was sent.
     pub(super) spent: &'a SyncSender<Vec<f32>>,
+    pub(super) patience: &'a Patience,
 }
 
 /// One connection to a peer, as the rank sees it.
@@ -68,22 +70,28 @@ impl Peer {
             (stream.set_nonblocking(true))
                 .map_err(GangError::io(format!("set up rank {peer}'s connection")))?;
             let stream = Arc::new(stream);
-            let direct = (!ends.encrypt).then(|| stream.clone());
-            let (sender, queue) =
-                queue_to_send(ends.plan, direct, waker.clone(), ends.spent.clone());
             let uses = |chunk| chunk % count == number;
             let (receiver, returns) =
                 Receiver::new(peer, ends.rank, ends.generation, ends.plan, uses);
+            let (queue, frames, state) = queue_of_frames(ends.plan);
+            let outgoing = Outgoing::new(
+                (peer, stream.clone()),
+                FrameWriter::new(ends.encrypt.then_some(sealer)),
+                (frames, state.clone()),
+                ends.spent.clone(),
+                ends.events.clone(),
+            );
+            let outgoing = Arc::new(Mutex::new(outgoing));
             connections.push(Connection::new(
                 stream.clone(),
                 (peer, receiver),
-                (
-                    FrameReader::new(ends.encrypt.then_some(opener)),
-                    FrameWriter::new(ends.encrypt.then_some(sealer)),
-                ),
-                queue,
+                FrameReader::new(ends.encrypt.then_some(opener)),
+                (outgoing.clone(), state.clone()),
                 ends.events.clone(),
             ));
+            let direct = (!ends.encrypt).then(|| stream.clone());
+            let (waker, patience) = (waker.clone(), ends.patience.clone());
+            let sender = Sender::new((queue, state), outgoing, direct, waker, patience);
             streams.push(Stream {
                 stream,
                 sender,

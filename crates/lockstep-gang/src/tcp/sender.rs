@@ -4,16 +4,18 @@
 //! than waking another thread. The rest goes into a queue, and the rank goes on computing. So a peer
 //! that reads slowly, or not at all, delays neither what other peers get nor the backward pass. The
 //! queue has room for all that the protocol lets be under way, each piece once, so putting a frame there
-//! does not wait. Sealed frames are always queued: sealing is work that another core can do.
+//! does not wait. Sealed frames are always queued, since sealing is work that another core can do; but a rank that
+//! gets ahead of the other cores [helps](super::outgoing).
 
 use super::event_loop::Waker;
 use super::frame::{FrameHeader, HEADER};
+use super::outgoing::{Outgoing, SendState};
 use super::wire;
 use crate::{AbortSwitch, Deadline, Plan};
 use std::net::TcpStream;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver as Channel, SyncSender, TryRecvError, TrySendError, sync_channel};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Frames that can be under way over one connection: each piece, two votes, two gatherings, a goodbye.
@@ -72,66 +74,54 @@ impl Patience {
     }
 }
 
-/// What both ends of the queue know.
-#[derive(Debug, Default)]
-struct QueueState {
-    /// Frames that were queued and not sent yet. At zero the loop does nothing until the rank queues
-    /// another frame.
-    queued: AtomicUsize,
-    /// Set when all was sent that will be.
-    finished: AtomicBool,
-}
+/// Sealed frames that a rank may be ahead of those who send: so many are in its caches.
+const AHEAD: usize = 4;
 
-/// The rank's end of the queue of one connection.
+/// The rank's handle on the sending half of one connection.
 #[derive(Debug)]
 pub(super) struct Sender {
     /// Taken away when the last frame was queued.
     queue: Option<SyncSender<Frame>>,
-    state: Arc<QueueState>,
-    /// Where the rank writes itself, unless frames are sealed.
+    state: Arc<SendState>,
+    outgoing: Arc<Mutex<Outgoing>>,
+    /// Where the rank writes itself at once, unless frames are sealed.
     direct: Option<Arc<TcpStream>>,
     /// Wakes the loop that the connection belongs to.
     waker: Arc<Waker>,
+    patience: Patience,
 }
 
-/// The loop's end of it.
-#[derive(Debug)]
-pub(super) struct SendQueue {
-    frames: Channel<Frame>,
-    /// Takes buffers back to the rank.
-    spent: SyncSender<Vec<f32>>,
-    state: Arc<QueueState>,
-}
-
-/// The queue of a connection that carries this plan, whose rank writes to `direct` itself.
-pub(super) fn queue_to_send(
-    plan: &Plan,
-    direct: Option<Arc<TcpStream>>,
-    waker: Arc<Waker>,
-    spent: SyncSender<Vec<f32>>,
-) -> (Sender, SendQueue) {
+/// The queue of a connection that carries this plan, and what is known of it.
+pub(super) fn queue_of_frames(plan: &Plan) -> (SyncSender<Frame>, Receiver<Frame>, Arc<SendState>) {
     let (queue, frames) = sync_channel(frames_under_way(plan));
-    let state: Arc<QueueState> = Arc::default();
-    let sender = Sender {
-        queue: Some(queue),
-        state: state.clone(),
-        direct,
-        waker,
-    };
-    let queue = SendQueue {
-        frames,
-        spent,
-        state,
-    };
-    (sender, queue)
+    (queue, frames, Arc::default())
 }
 
 impl Sender {
+    /// Hands what is queued to `outgoing`, which the loop that `waker` wakes sends, but for what the rank writes
+    /// to `direct`.
+    pub(super) fn new(
+        (queue, state): (SyncSender<Frame>, Arc<SendState>),
+        outgoing: Arc<Mutex<Outgoing>>,
+        direct: Option<Arc<TcpStream>>,
+        waker: Arc<Waker>,
+        patience: Patience,
+    ) -> Self {
+        Self {
+            queue: Some(queue),
+            state,
+            outgoing,
+            direct,
+            waker,
+            patience,
+        }
+    }
+
     /// Sends what the connection takes of a frame without waiting; returns how many bytes that is.
     pub(super) fn send_now(&self, header: &FrameHeader, numbers: &[u8]) -> usize {
         match &self.direct {
-            // Acquire: what the loop has written comes before this.
-            Some(stream) if self.state.queued.load(Ordering::Acquire) == 0 => {
+            // Whatever was written before comes before this.
+            Some(stream) if self.state.queued.load(Ordering::SeqCst) == 0 => {
                 let header = header.encode();
                 let mut sent = 0;
                 while sent < HEADER + numbers.len() {
@@ -149,9 +139,12 @@ impl Sender {
 
     /// Queues a frame; gives it back when there is no room, `None` when the connection has ended.
     pub(super) fn queue(&self, frame: Frame) -> Result<(), Option<Frame>> {
+        if self.is_finished() {
+            return Err(None);
+        }
         let queue = self.queue.as_ref().ok_or(None)?;
-        // Before it is there: a loop that sees the frame knows of it.
-        self.state.queued.fetch_add(1, Ordering::SeqCst);
+        // Before it is there: whoever sees the frame knows of it.
+        let before = self.state.queued.fetch_add(1, Ordering::SeqCst);
         let queued = queue.try_send(frame).map_err(|error| {
             self.state.queued.fetch_sub(1, Ordering::SeqCst);
             match error {
@@ -159,8 +152,20 @@ impl Sender {
                 TrySendError::Disconnected(_) => None,
             }
         });
+        if before >= AHEAD && self.direct.is_none() {
+            self.help();
+        }
         self.waker.wake();
         queued
+    }
+
+    /// Sends a part of what is queued, if nobody else does.
+    fn help(&self) {
+        self.state.is_helped.store(true, Ordering::SeqCst);
+        if let Ok(mut outgoing) = self.outgoing.try_lock() {
+            outgoing.send(&self.patience, AHEAD / 2);
+        }
+        self.state.is_helped.store(false, Ordering::SeqCst);
     }
 
     /// Queues a last frame, if there is room for it, and nothing after.
@@ -174,40 +179,7 @@ impl Sender {
 
     /// Whether all was sent that will be.
     pub(super) fn is_finished(&self) -> bool {
-        self.state.finished.load(Ordering::Acquire)
-    }
-}
-
-impl SendQueue {
-    /// Whether there is something to be sent.
-    pub(super) fn has_frames(&self) -> bool {
-        self.state.queued.load(Ordering::SeqCst) > 0
-    }
-
-    /// The next frame; none when there is none for now, or ever: then it is finished.
-    pub(super) fn next(&self) -> Option<Frame> {
-        match self.frames.try_recv() {
-            Ok(frame) => Some(frame),
-            Err(TryRecvError::Empty) => None,
-            Err(TryRecvError::Disconnected) => {
-                self.finish();
-                None
-            }
-        }
-    }
-
-    /// A frame is done with: it was sent, or will never be. Its numbers can be used again.
-    pub(super) fn done(&self, frame: Frame) {
-        if let Numbers::Piece(buffer) = frame.numbers {
-            // There is room for all buffers. A rank that is gone does not need them.
-            let _ = self.spent.try_send(buffer);
-        }
-        self.state.queued.fetch_sub(1, Ordering::Release);
-    }
-
-    /// Nothing more will be sent.
-    pub(super) fn finish(&self) {
-        self.state.finished.store(true, Ordering::Release);
+        self.state.is_finished.load(Ordering::Acquire)
     }
 }
 
