@@ -65,7 +65,7 @@ class Pods:
         self.binary, self.folder, self.run = binary, folder, run
         self.hosts = [host for host, workers in enumerate(workers_of) for _ in range(workers)]
         self.pods = {index: self.start(index) for index in range(len(self.hosts))}
-        self.workers = {}
+        self.workers, self.is_tree = {}, False
         self.over = threading.Event()
         threading.Thread(target=self.again, daemon=True).start()
 
@@ -81,7 +81,9 @@ class Pods:
             "LOCKSTEP_CACHE": str(self.folder / "cache"),
             "LOCKSTEP_FAILPOINTS": "step.begin=sleep:5",
         }
-        command = ["ip", "netns", "exec", f"{PREFIX}-{self.hosts[index]}", self.binary, "pod", "job.toml"]
+        # `ip netns exec` would give each pod files of its own, and then none shares memory with another.
+        space = f"/run/netns/{PREFIX}-{self.hosts[index]}"
+        command = ["nsenter", f"--net={space}", self.binary, "pod", "job.toml"]
         out = subprocess.PIPE if index == 0 else subprocess.DEVNULL
         log = open(self.folder / f"log-{self.run}-{index}", "a")
         return subprocess.Popen(command, cwd=self.folder, env=environment, stdout=out, stderr=log, text=True)
@@ -113,7 +115,12 @@ class Pods:
                 epochs += 1
                 if epochs % 2 == 1 and how != "nothing":
                     self.disturb(how, dice)
+            if event["event"] == "hosts":
+                found = sorted(map(sorted, event["hosts"]))
+                expected = [[i for i, host in enumerate(self.hosts) if host == of] for of in sorted(set(self.hosts))]
+                self.is_tree = found == expected
             if event["event"] == "result":
+                assert self.is_tree or len(set(self.hosts)) == len(self.hosts), "workers of a host did not find each other"
                 return event
         raise RuntimeError(f"index 0 of {self.run} ended without a result")
 

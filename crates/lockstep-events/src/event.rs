@@ -40,9 +40,14 @@ pub enum Event {
         rank: usize,
         /// Its process id.
         pid: u32,
-        /// The first of the workers on its host, which may be itself; absent where it does not matter for the exchange.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        host: Option<usize>,
+    },
+    /// The workers that begin now are on several machines, or several of them on one: they share memory within a
+    /// machine, and exchange over the network between machines.
+    Hosts {
+        /// The workers of each machine, by the `rank` with which they joined.
+        hosts: Vec<Vec<usize>>,
+        /// Bytes that the machine which sends most sends to others in a step.
+        bytes_sent: u64,
     },
     /// Every worker has finished its first optimizer step.
     FirstStep {

@@ -189,8 +189,17 @@ impl<'a> GangWorkers<'a> {
         format!("worker {seat} ({place})")
     }
 
+    /// Bytes that the busiest of hosts with so many workers each sends to others in a step.
+    pub(crate) fn bytes_between(&self, hosts: &[usize]) -> Result<u64, EngineError> {
+        let Some(plan) = self.settings.plan else {
+            return Ok(0);
+        };
+        let tree = plan.for_workers(hosts.iter().sum())?.on_hosts(hosts)?;
+        Ok(tree.bytes_between_hosts().into_iter().max().unwrap_or(0))
+    }
+
     /// Whether it matters which workers share a host.
-    pub(crate) fn finds_hosts(&self) -> bool {
+    fn finds_hosts(&self) -> bool {
         self.settings.carrier == Carrier::Hosts && self.settings.plan.is_some_and(Plan::fits_hosts)
     }
 

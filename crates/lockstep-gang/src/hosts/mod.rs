@@ -182,6 +182,11 @@ impl TreeCollective {
             self.send_sums(chunk)?;
         }
         while let Some(chunk) = self.links.next_fresh() {
+            if !self.local.may_publish(chunk) {
+                let rank = self.plan.owner(chunk);
+                let what = format!("it published chunk {chunk} before it was posted");
+                return Err(GangError::Protocol { rank, what });
+            }
             let values = self.local.values_mut(chunk)?;
             self.links.fetch(chunk, values)?;
             self.local.set_published(chunk)?;

@@ -226,6 +226,13 @@ impl ShmCollective {
         waited
     }
 
+    /// Whether nobody can be reading the last values of a piece any more.
+    pub(crate) fn may_publish(&self, piece: usize) -> bool {
+        piece >= self.plan.chunks()
+            || self.arrived.get(piece) == Some(&true)
+            || self.together() > self.published_after[piece]
+    }
+
     /// A piece that this rank is about to publish.
     pub(crate) fn values_mut(&mut self, piece: usize) -> Result<&mut [f32], GangError> {
         assert!(
@@ -235,9 +242,7 @@ impl ShmCollective {
         );
         self.check_generation()?;
         assert!(
-            piece >= self.plan.chunks()
-                || self.arrived.get(piece) == Some(&true)
-                || self.together() > self.published_after[piece],
+            self.may_publish(piece),
             "chunk {piece} may still be read: it has not arrived, and the peers have not been heard"
         );
         let (offset, len) = (self.layout.values(piece), self.plan.chunk(piece).len());

@@ -29,6 +29,11 @@ pub(super) struct Ends<'a> {
     pub(super) patience: &'a Patience,
 }
 
+/// Which of so many connections a chunk uses. Neighbours often have two owners who take turns: both use all of them.
+fn stream_of(chunk: usize, count: usize) -> usize {
+    chunk / 2 % count
+}
+
 /// One connection to a peer, as the rank sees it.
 #[derive(Debug)]
 struct Stream {
@@ -70,7 +75,7 @@ impl Peer {
             (stream.set_nonblocking(true))
                 .map_err(GangError::io(format!("set up rank {peer}'s connection")))?;
             let stream = Arc::new(stream);
-            let uses = |chunk| chunk % count == number;
+            let uses = |chunk| stream_of(chunk, count) == number;
             let (receiver, returns) =
                 Receiver::new(peer, ends.rank, ends.generation, ends.plan, uses);
             let (queue, frames, state) = queue_of_frames(ends.plan);
@@ -110,7 +115,7 @@ impl Peer {
 
     /// Where frames of a chunk go.
     pub(super) fn sender(&self, chunk: usize) -> &Sender {
-        &self.streams[chunk % self.streams.len()].sender
+        &self.streams[stream_of(chunk, self.streams.len())].sender
     }
 
     /// All of them.
@@ -121,7 +126,7 @@ impl Peer {
     /// Gives a used buffer back to the receiver.
     pub(crate) fn give_back(&self, used: Used) {
         let number = match used {
-            Used::Chunk(chunk, _) => chunk % self.streams.len(),
+            Used::Chunk(chunk, _) => stream_of(chunk, self.streams.len()),
             Used::Gathered(_) => 0,
         };
         // There is room for every buffer. A receiver that is gone does not need its buffers.

@@ -154,16 +154,8 @@ pub(crate) mod tests {
                 message: "decoding".into(),
             },
             Event::Started(started()),
-            Event::Worker {
-                rank: 0,
-                pid: 100,
-                host: None,
-            },
-            Event::Worker {
-                rank: 1,
-                pid: 101,
-                host: None,
-            },
+            Event::Worker { rank: 0, pid: 100 },
+            Event::Worker { rank: 1, pid: 101 },
             Event::FirstStep { seconds: 0.132 },
             progress(0),
             progress(1),

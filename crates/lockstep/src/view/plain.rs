@@ -125,8 +125,11 @@ impl<W: Write> Plain<W> {
             Event::Embedding(embedding) => self.embedding(embedding)?,
             Event::Embedded(embedded) => writeln!(self.out, "{}", summary::embedded(embedded))?,
             Event::Started(started) => self.started(started)?,
-            Event::Worker { rank, pid, .. } if self.options.verbose => {
+            Event::Worker { rank, pid } if self.options.verbose => {
                 writeln!(self.out, "worker {rank} joined, pid {pid}")?;
+            }
+            Event::Hosts { hosts, bytes_sent } if self.options.verbose => {
+                writeln!(self.out, "{}", summary::hosts(hosts, *bytes_sent))?;
             }
             Event::FirstStep { seconds } if self.epochs.is_some() => {
                 let seconds = words::seconds(*seconds);

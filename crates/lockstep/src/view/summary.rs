@@ -147,6 +147,18 @@ pub(crate) fn restarted(restart: &Restart) -> String {
     )
 }
 
+/// Who is where, and what machines send each other.
+pub(crate) fn hosts(hosts: &[Vec<usize>], bytes_sent: u64) -> String {
+    let machine = |workers: &Vec<usize>| {
+        let workers: Vec<String> = workers.iter().map(usize::to_string).collect();
+        workers.join(" ")
+    };
+    let machines: Vec<String> = hosts.iter().map(machine).collect();
+    let sent = bytes_sent as f64 / 1e6;
+    let machines = machines.join(" | ");
+    format!("workers by machine: {machines}; each machine sends {sent:.1} MB a step")
+}
+
 /// What is said when the gang became larger or smaller.
 pub(crate) fn resized(workers: usize, reason: &str) -> String {
     let workers = words::plural(workers, "worker");

@@ -204,12 +204,16 @@ impl View for Terminal {
                 self.say(summary::embedded(embedded))?;
             }
             Event::Started(started) => self.begin(started)?,
-            Event::Worker { rank, pid, .. } if self.options.verbose => {
+            Event::Worker { rank, pid } if self.options.verbose => {
                 self.say(
                     style(format!("worker {rank} joined, pid {pid}"))
                         .dim()
                         .to_string(),
                 )?;
+            }
+            Event::Hosts { hosts, bytes_sent } if self.options.verbose => {
+                let words = summary::hosts(hosts, *bytes_sent);
+                self.say(style(words).dim().to_string())?;
             }
             Event::FirstStep { seconds } => self.first_step(*seconds)?,
             Event::Progress(progress) => self.progress(progress),

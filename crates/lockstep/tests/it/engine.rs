@@ -70,7 +70,7 @@ fn identical_lines_are_folded_with_a_count_and_others_are_not() {
     let mut pids = Vec::new();
     let result = run(request(&place, talkative), &mut |event| match event {
         Event::Log(line) => lines.push(line),
-        Event::Worker { rank, pid, .. } => pids.push((rank, pid)),
+        Event::Worker { rank, pid } => pids.push((rank, pid)),
         _ => (),
     })
     .unwrap();

@@ -129,7 +129,7 @@ fn a_gang_whose_workers_cannot_be_replaced_goes_on_with_fewer() {
     let mut killed = 0;
     let mut workers = Vec::new();
     let result = run(request, &mut |event| match event {
-        Event::Worker { rank, pid, .. } => drop(pids.insert(rank, pid)),
+        Event::Worker { rank, pid } => drop(pids.insert(rank, pid)),
         // The second dies when the gang goes on without the first, not together with it.
         Event::Epoch(_) if killed == workers.len() => {
             if let Some(victim) = victims.next() {

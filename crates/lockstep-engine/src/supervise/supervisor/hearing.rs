@@ -124,8 +124,7 @@ impl Supervisor<'_> {
         for seat in 0..self.gang.members.len() {
             self.state.place(seat, self.gang.host_of(seat));
         }
-        let host = self.gang.finds_hosts().then(|| self.gang.host_of(rank));
-        self.emit(Event::Worker { rank, pid, host });
+        self.emit(Event::Worker { rank, pid });
         let worker = self.gang.describe(rank);
         self.resizing_because(format!("{worker} has come"));
         self.follow(rank, News::Joined)
