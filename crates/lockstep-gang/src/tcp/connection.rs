@@ -1,9 +1,9 @@
 //! One TCP connection to a peer, as the loop sees it that reads and writes it.
 
 use super::outgoing::{Outgoing, SendState};
+use super::reader::FrameReader;
 use super::receiver::{PeerEvent, Receiver};
 use super::sender::Patience;
-use super::wire::FrameReader;
 use rustix::event::PollFlags;
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};

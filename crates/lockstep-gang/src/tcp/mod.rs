@@ -13,9 +13,10 @@ mod frame;
 mod mesh;
 mod outgoing;
 mod peer;
+mod reader;
 mod receiver;
 mod sender;
-mod wire;
+mod writer;
 
 pub use mesh::{Mesh, MeshPeer};
 

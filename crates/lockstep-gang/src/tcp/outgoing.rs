@@ -6,7 +6,7 @@
 use super::frame::FrameKind;
 use super::receiver::PeerEvent;
 use super::sender::{Frame, Numbers, Patience};
-use super::wire::FrameWriter;
+use super::writer::FrameWriter;
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

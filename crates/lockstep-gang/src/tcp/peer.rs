@@ -3,9 +3,10 @@
 use super::connection::Connection;
 use super::event_loop::Waker;
 use super::outgoing::Outgoing;
+use super::reader::FrameReader;
 use super::receiver::{PeerEvent, Receiver, Used};
 use super::sender::{Patience, Sender, queue_of_frames};
-use super::wire::{FrameReader, FrameWriter};
+use super::writer::FrameWriter;
 use crate::secure::handshake::SecureChannel;
 use crate::{GangError, Plan};
 use std::collections::VecDeque;

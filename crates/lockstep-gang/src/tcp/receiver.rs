@@ -9,7 +9,7 @@
 
 use super::buffers::FreeBuffers;
 use super::frame::{FrameHeader, FrameKind, HEADER};
-use super::wire::ReadError;
+use super::reader::ReadError;
 use crate::Plan;
 use crate::collective::GATHER;
 use std::sync::mpsc::{Receiver as Channel, SyncSender, sync_channel};
@@ -246,7 +246,7 @@ fn broken(header: &FrameHeader, what: &str) -> End {
 
 #[cfg(test)]
 mod tests {
-    use super::super::wire::FrameReader;
+    use super::super::reader::FrameReader;
     use super::*;
     use proptest::prelude::*;
     use std::io::Write;

@@ -10,7 +10,7 @@
 use super::event_loop::Waker;
 use super::frame::{FrameHeader, HEADER};
 use super::outgoing::{Outgoing, SendState};
-use super::wire;
+use super::writer;
 use crate::{AbortSwitch, Deadline, Plan};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -126,7 +126,7 @@ impl Sender {
                 let mut sent = 0;
                 while sent < HEADER + numbers.len() {
                     // An error comes again when the loop goes on with the frame, and is reported there.
-                    match wire::send_now(stream, &header, numbers, sent) {
+                    match writer::send_now(stream, &header, numbers, sent) {
                         Ok(more) if more > 0 => sent += more,
                         _ => break,
                     }
