@@ -6,7 +6,7 @@ token bucket (`tc tbf`), so that a rank sends and receives no faster than its ra
 with veth, bridge and tbf; `make bench-scale` runs it. Delay is made by relays in the ranks' own processes
 (crates/lockstep-gang/examples/collective_rate/delay.rs), since many kernels come without `tc netem`.
 
-`--model` prints the tables of the model alone, which needs nothing.
+`--model` prints the tables of the model alone, which needs nothing. `--tree` measures hosts with several workers alone.
 """
 
 import argparse

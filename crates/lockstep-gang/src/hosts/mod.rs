@@ -242,14 +242,15 @@ impl TreeCollective {
         }
         let begin = Instant::now();
         let backoff = Backoff::new(self.spin);
-        let mut is_out = false;
+        // Who had left at the last look.
+        let mut left = None;
         let waited = loop {
             self.advance()?;
             let Some(rank) = missing(self) else {
                 break Ok(());
             };
-            // It may have done its part just before it left: one more look.
-            if is_out {
+            // It may have done its part just before it left: one more look has shown that it did not.
+            if left == Some(rank) {
                 let reason = format!("it left and did not {}", what());
                 break Err(GangError::PeerLost { rank, reason });
             }
@@ -260,10 +261,11 @@ impl TreeCollective {
             if let Err(error) = self.check() {
                 break Err(error);
             }
-            is_out = match self.here.contains(&rank) {
+            let has_left = match self.here.contains(&rank) {
                 true => self.local.has_left(rank - self.here.start),
                 false => self.links.has_left(rank),
             };
+            left = has_left.then_some(rank);
             if self.membership.abort.in_vain(begin.elapsed()) > self.membership.deadline.0 {
                 let seconds = self.membership.deadline.0.as_secs_f64();
                 let what = what();

@@ -55,3 +55,27 @@ fn more_numbers_than_fit_a_round_are_gathered_from_hosts_of_different_sizes() {
         });
     }
 }
+
+#[test]
+fn a_sum_that_is_absent_changes_no_bit_of_its_hosts_sum() {
+    // Of one chunk the third rank is the owner, of the other the first: one of its host's ranks speaks for it there.
+    let plan = Plan::new(chunks(&[4, 4]), 3, 3).unwrap();
+    let plan = plan.on_hosts(&[2, 1]).unwrap();
+    let chunk = (0..2).find(|&chunk| plan.owner(chunk) == 2).unwrap();
+    for present in [0, 1] {
+        let gang = on_hosts(&plan, &memberships(3, PATIENCE));
+        all_ranks(gang, |mut gang| {
+            if gang.rank() == 2 {
+                gang.wait_arrived(chunk).unwrap();
+                let sum = gang.inbox(chunk, 0, 0).iter();
+                assert!(sum.map(|x| x.to_bits()).all(|bits| bits == (-0.0f32).to_bits()));
+            } else if gang.rank() == present {
+                gang.outbox(chunk, 0).fill(-0.0);
+                gang.post(chunk).unwrap();
+            } else {
+                gang.post(chunk).unwrap();
+            }
+            gang.barrier().unwrap();
+        });
+    }
+}
