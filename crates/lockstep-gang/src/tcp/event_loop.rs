@@ -145,23 +145,27 @@ fn run(
         let is_over = over.load(Ordering::Acquire);
         for connection in &mut connections {
             connection.send(patience);
+            // The last turn is as long as there is room.
+            while is_over && connection.can_send() {
+                connection.send(patience);
+            }
         }
         if is_over {
             return;
         }
         waker.asleep.store(true, Ordering::SeqCst);
-        if connections.iter().any(Connection::can_send) {
-            waker.asleep.store(false, Ordering::SeqCst);
-            continue;
-        }
+        // With something left to send it only looks, so that what comes has its turn.
+        let mut sleep = match connections.iter().any(Connection::can_send) {
+            true => Duration::ZERO,
+            false => IDLE,
+        };
         polled.clear();
         numbers.clear();
         polled.push(PollFd::new(ear, PollFlags::IN));
-        let mut sleep = IDLE;
         for (number, connection) in connections.iter().enumerate() {
             let wants = connection.wants();
             if connection.is_held_up() {
-                sleep = LOOK;
+                sleep = sleep.min(LOOK);
             }
             if !wants.is_empty() {
                 polled.push(PollFd::new(&*streams[number], wants));

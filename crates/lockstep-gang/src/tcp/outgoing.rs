@@ -13,6 +13,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver as Channel, SyncSender, TryRecvError, TrySendError};
 use std::time::Instant;
 
+/// Frames that are sent before others have their turn.
+const TURN: usize = 16;
+
 /// What is known of a sending half without having it.
 #[derive(Debug, Default)]
 pub(super) struct SendState {
@@ -79,15 +82,18 @@ impl Outgoing {
         self.held.is_some() || self.sending.is_some()
     }
 
-    /// Sends what is queued, as far as there is room, until no more than `left` frames are.
+    /// Sends what is queued, as far as there is room, until no more than `left` frames are, or others have their turn.
     pub(super) fn send(&mut self, patience: &Patience, left: usize) {
         if let Some(end) = self.held.take() {
             self.tell(end);
         }
-        while !self.state.is_finished.load(Ordering::Acquire)
-            && !self.state.is_full.load(Ordering::SeqCst)
-            && (left == 0 || self.state.queued.load(Ordering::SeqCst) > left)
-        {
+        for _ in 0..TURN {
+            if self.state.is_finished.load(Ordering::Acquire)
+                || self.state.is_full.load(Ordering::SeqCst)
+                || (left > 0 && self.state.queued.load(Ordering::SeqCst) <= left)
+            {
+                break;
+            }
             let Some((mut frame, since)) = self.sending.take().or_else(|| self.next()) else {
                 return;
             };

@@ -68,7 +68,10 @@ fn a_sum_that_is_absent_changes_no_bit_of_its_hosts_sum() {
             if gang.rank() == 2 {
                 gang.wait_arrived(chunk).unwrap();
                 let sum = gang.inbox(chunk, 0, 0).iter();
-                assert!(sum.map(|x| x.to_bits()).all(|bits| bits == (-0.0f32).to_bits()));
+                assert!(
+                    sum.map(|x| x.to_bits())
+                        .all(|bits| bits == (-0.0f32).to_bits())
+                );
             } else if gang.rank() == present {
                 gang.outbox(chunk, 0).fill(-0.0);
                 gang.post(chunk).unwrap();
