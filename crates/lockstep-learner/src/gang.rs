@@ -186,7 +186,7 @@ impl Gang<'_> {
                 worker::join_hosts(
                     self.assignment,
                     plan,
-                    &segment,
+                    segment,
                     membership,
                     self.listener,
                     self.warn,

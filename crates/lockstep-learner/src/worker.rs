@@ -142,7 +142,7 @@ pub(crate) fn join(
 pub(crate) fn join_hosts(
     assignment: &Assignment,
     plan: Plan,
-    segment: &Segment,
+    segment: Segment,
     membership: &Membership,
     listener: Option<&TcpListener>,
     warn: &dyn Fn(String),
@@ -161,7 +161,7 @@ pub(crate) fn join_hosts(
             refused: &refused,
         },
     };
-    Ok(Box::new(TreeCollective::join(&meeting, plan, membership)?))
+    Ok(Box::new(TreeCollective::join(meeting, plan, membership)?))
 }
 
 fn mesh_peers(peers: &serde_json::Value) -> Result<Vec<MeshPeer>, GangError> {

@@ -231,9 +231,8 @@ fn rank() -> Result<(), Box<dyn Error>> {
     let segment = task.segment.map(Segment::inherited).transpose()?;
     match segment {
         Some(segment) if task.is_tree() => {
-            let segment = &segment;
             let meeting = HostMesh { segment, mesh };
-            serve(TreeCollective::join(&meeting, plan, &membership)?, &input)
+            serve(TreeCollective::join(meeting, plan, &membership)?, &input)
         }
         Some(segment) => serve(ShmCollective::join(&segment, plan, &membership)?, &input),
         None => serve(TcpCollective::join(&mesh, plan, &membership)?, &input),

@@ -68,9 +68,9 @@ pub struct TreeCollective {
 
 /// What ranks of a tree need to meet.
 pub struct HostMesh<'a> {
-    /// The memory of the ranks of this host, prepared for [`Plan::within`] the host by
-    /// [`TreeCollective::prepare`].
-    pub segment: &'a Segment,
+    /// The memory of the ranks of this host, prepared by [`TreeCollective::prepare`]. It stays open under its number for
+    /// as long as the exchange lasts: others of the host may open it late.
+    pub segment: Segment,
     /// How ranks of other hosts are reached.
     pub mesh: Mesh<'a>,
 }
@@ -98,7 +98,7 @@ impl TreeCollective {
     /// # Panics
     /// If the plan is not for hosts, or has no such rank.
     pub fn join(
-        meeting: &HostMesh<'_>,
+        meeting: HostMesh<'_>,
         plan: Plan,
         membership: &Membership,
     ) -> Result<Self, GangError> {
@@ -109,7 +109,7 @@ impl TreeCollective {
             rank: rank - here.start,
             ..membership.clone()
         };
-        let local = ShmCollective::join(meeting.segment, plan.within(host), &within)?;
+        let local = ShmCollective::join(&meeting.segment, plan.within(host), &within)?;
         let mut links = TcpCollective::join(&meeting.mesh, plan.between(), membership)?;
         links.follow();
         let own = |chunk| match links.plan().posts(rank, chunk) {
@@ -130,7 +130,7 @@ impl TreeCollective {
             host_has_voted: false,
             gathered_here: Vec::new(),
             gathered: Vec::new(),
-            _segment: meeting.segment.try_clone()?,
+            _segment: meeting.segment,
             spin: here.len() <= cores,
             membership: membership.clone(),
             plan,

@@ -118,7 +118,7 @@ pub(crate) fn on_hosts(plan: &Plan, memberships: &[Membership]) -> Vec<Box<dyn S
                 (&listeners[rank], &peers[rank], &memberships[rank]);
             scope.spawn(move || {
                 let meeting = HostMesh {
-                    segment: &segment,
+                    segment,
                     mesh: Mesh {
                         listener,
                         peers,
@@ -126,7 +126,7 @@ pub(crate) fn on_hosts(plan: &Plan, memberships: &[Membership]) -> Vec<Box<dyn S
                         refused: &|refusal| eprintln!("{refusal}"),
                     },
                 };
-                TreeCollective::join(&meeting, plan.clone(), membership).unwrap()
+                TreeCollective::join(meeting, plan.clone(), membership).unwrap()
             })
         };
         let joining: Vec<_> = segments.into_iter().map(join).collect();
