@@ -405,9 +405,7 @@ impl TcpCollective {
     fn drain(&mut self) {
         let begin = Instant::now();
         loop {
-            let senders = self.peers.iter_mut().flatten().flat_map(Peer::senders);
-            let is_finished = senders.fold(true, |all, sender| all && sender.is_finished());
-            if is_finished {
+            if self.peers.iter().flatten().all(Peer::is_sent_all) {
                 break;
             }
             self.take_in();

@@ -124,6 +124,13 @@ impl Peer {
         self.streams.iter_mut().map(|stream| &mut stream.sender)
     }
 
+    /// Whether it was sent all that will be.
+    pub(super) fn is_sent_all(&self) -> bool {
+        self.streams
+            .iter()
+            .all(|stream| stream.sender.is_finished())
+    }
+
     /// Gives a used buffer back to the receiver.
     pub(crate) fn give_back(&self, used: Used) {
         let number = match used {
