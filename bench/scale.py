@@ -6,7 +6,7 @@ token bucket (`tc tbf`), so that a rank sends and receives no faster than its ra
 with veth, bridge and tbf; `make bench-scale` runs it. Delay is made by relays in the ranks' own processes
 (crates/lockstep-gang/examples/collective_rate/delay.rs), since many kernels come without `tc netem`.
 
-`--model` prints the tables of the model alone, which needs nothing.
+`--model` prints the tables of the model alone, which needs nothing. `--tree` measures hosts with several workers alone.
 """
 
 import argparse
@@ -128,13 +128,33 @@ class Network:
         self.remove()
 
 
+class Gang:
+    """Ranks in the namespaces of a network, which do steps when they are told to."""
+
+    def __init__(self, example, workers, numbers, delay=0, transport="tcp"):
+        command = [example, transport, workers, numbers, PREFIX, round(1e6 * delay)]
+        self.run = subprocess.Popen(
+            list(map(str, command)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def steps(self, count):
+        """What so many steps took."""
+        print(count, file=self.run.stdin, flush=True)
+        return json.loads(self.run.stdout.readline())
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.run.stdin.close()
+        self.run.wait()
+
+
 def seconds(example, workers, numbers, steps, series, delay=0):
     """Seconds a step, the median of some series, and how long each rank took to hand over its gradient."""
-    asked = "".join(f"{steps}\n" for _ in range(series + 1))
-    command = [example, "tcp", workers, numbers, PREFIX, round(1e6 * delay)]
-    done = subprocess.run(list(map(str, command)), input=asked, check=True, stdout=subprocess.PIPE, text=True)
-    # The first series warms up.
-    found = [json.loads(line) for line in done.stdout.splitlines()[1:]]
+    with Gang(example, workers, numbers, delay) as gang:
+        # The first series warms up.
+        found = [gang.steps(steps) for _ in range(series + 1)][1:]
     handing_over = [median(one["handing_over"][rank] / steps for one in found) for rank in range(workers)]
     return median(one["seconds"] / steps for one in found), handing_over
 
@@ -147,6 +167,46 @@ def measured_rows(example, cases):
         expected = step(numbers, workers, megabits / 1000, delay)["wire"]
         row = [str(workers), f"{4 * numbers / 1e6:.1f} MB", str(megabits), f"{1e3 * delay:.0f} ms"]
         rows.append([*row, f"{1e3 * expected:.1f} ms", f"{1e3 * took:.1f} ms", f"{took / expected:.2f}"])
+        print(" ".join(rows[-1]), file=sys.stderr)
+    return rows
+
+
+def sent_by(hosts):
+    """Bytes that the namespaces have sent, each."""
+    count = "/sys/class/net/lsout{}/statistics/rx_bytes"
+    return [int(Path(count.format(host)).read_text()) for host in range(hosts)]
+
+
+def tree_rows(example, cases):
+    """Hosts with several workers: a tree beside an exchange of all with all, by turns on the same network."""
+    rows = [["hosts x workers", "gradient", "Mbit/s a host", "all with all", "tree", "times as fast",
+             "MB sent a host, all with all", "tree", "one worker a host", "model", "measured / model"]]
+    for hosts, each, megabits, numbers, steps, turns in cases:
+        took, sent = {}, {}
+        with Network(hosts, megabits):
+            gangs = {
+                "all": Gang(example, f"{hosts}x{each}", numbers),
+                "tree": Gang(example, f"{hosts}x{each}", numbers, transport="tree"),
+                "one": Gang(example, f"{hosts}x1", numbers),
+            }
+            for turn in range(turns + 1):
+                for name, gang in gangs.items():
+                    before = sent_by(hosts)
+                    spent = gang.steps(steps)["seconds"] / steps
+                    bytes_sent = max(now - then for now, then in zip(sent_by(hosts), before)) / steps
+                    if turn > 0:  # The first one warms up.
+                        took.setdefault(name, []).append(spent)
+                        sent.setdefault(name, []).append(bytes_sent / 1e6)
+            for gang in gangs.values():
+                gang.__exit__()
+        took, sent = ({name: median(found) for name, found in all.items()} for all in (took, sent))
+        expected = step(numbers, hosts, megabits / 1000, 0)["wire"]
+        rows.append([
+            f"{hosts} x {each}", f"{4 * numbers / 1e6:.1f} MB", str(megabits),
+            f"{1e3 * took['all']:.0f} ms", f"{1e3 * took['tree']:.0f} ms", f"{took['all'] / took['tree']:.2f}",
+            f"{sent['all']:.1f}", f"{sent['tree']:.1f}", f"{sent['one']:.1f}",
+            f"{1e3 * expected:.0f} ms", f"{took['tree'] / expected:.2f}",
+        ])
         print(" ".join(rows[-1]), file=sys.stderr)
     return rows
 
@@ -167,13 +227,21 @@ def main():
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("--example", type=Path, default=ROOT / "target/release/examples/collective_rate")
     arguments.add_argument("--model", action="store_true", help="print the model alone")
+    arguments.add_argument("--tree", action="store_true", help="measure hosts with several workers alone")
+    arguments.add_argument("--turns", type=int, default=5, help="turns of each exchange in a tree (5)")
     options = arguments.parse_args()
     print(report.markdown(model_rows()))
     if options.model:
         return
     if os.geteuid() != 0:
         sys.exit("network namespaces are made by root: run it as root, or with --model")
-    mlp = MODELS["MLP (0.67 M)"]
+    mlp, resnet = MODELS["MLP (0.67 M)"], MODELS["ResNet-18 (11.7 M)"]
+    # Hosts, workers on each, megabits a second, numbers, steps in a turn, turns.
+    trees = [(2, 2, 1000, resnet, 3, options.turns), (2, 4, 1000, resnet, 3, options.turns)]
+    trees += [(4, 4, 400, 5_000_000, 3, options.turns), (4, 4, 400, mlp, 10, options.turns)]
+    print("\n" + report.markdown(tree_rows(options.example, trees)))
+    if options.tree:
+        return print(f"\n{machine()}")
     several = (2, 4, 8, 16)
     cases = [(workers, megabits, mlp, 0) for megabits in (100, 400) for workers in several]
     cases += [(workers, 400, 5_000_000, 0) for workers in several]

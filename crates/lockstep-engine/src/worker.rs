@@ -85,6 +85,7 @@ pub fn run(learners: Learners) -> Result<(), WorkerError> {
     let hello = Hello {
         pid: std::process::id(),
         listener: peer_address.map_err(system("listen for peers"))?,
+        memory_domain: lockstep_gang::memory_domain(),
     };
     let patience = Duration::from_secs_f64(invitation.join_s);
     let link = Link::connect(invitation.address, &invitation.token, &hello, patience)?;

@@ -77,6 +77,25 @@ pub enum Transport {
         /// Whether what they exchange is encrypted.
         encrypt: bool,
     },
+    /// Shared memory within each host, and TCP connections between hosts.
+    Hosts {
+        /// How many workers each host has, in the order of their ranks.
+        hosts: Vec<usize>,
+        /// As over TCP.
+        peers: Value,
+        /// Whether what hosts exchange is encrypted.
+        encrypt: bool,
+    },
+}
+
+impl Transport {
+    /// How many workers each host has, where that decides who exchanges what with whom.
+    pub fn hosts(&self) -> Option<&[usize]> {
+        match self {
+            Self::Hosts { hosts, .. } => Some(hosts),
+            _ => None,
+        }
+    }
 }
 
 /// From the coordinator to a worker.

@@ -41,6 +41,14 @@ pub enum Event {
         /// Its process id.
         pid: u32,
     },
+    /// The workers that begin now are on several machines, or several of them on one: they share memory within a
+    /// machine, and exchange over the network between machines.
+    Hosts {
+        /// The workers of each machine, by the `rank` with which they joined.
+        hosts: Vec<Vec<usize>>,
+        /// Bytes that the machine which sends most sends to others in a step.
+        bytes_sent: u64,
+    },
     /// Every worker has finished its first optimizer step.
     FirstStep {
         /// Seconds from the start of the command.
@@ -441,9 +449,21 @@ pub struct RunResult {
     pub resizes: u32,
     /// Seconds from each wish for that until the next step.
     pub seconds_resizing: f64,
+    /// The share of the time since the first step that was not lost to failures and resizing, from 0 to 1; absent
+    /// without a step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub goodput: Option<f64>,
 }
 
 impl RunResult {
+    /// Works out the share of the time in which the run got on, of which the other figures are known.
+    pub fn count_goodput(&mut self) {
+        let stepping = self.timing.total_s - self.timing.start_to_first_step_s;
+        let standing = self.seconds_lost + self.seconds_resizing;
+        let has_stepped = self.timing.start_to_first_step_s > 0.0 && stepping > 0.0;
+        self.goodput = has_stepped.then(|| (1.0 - standing / stepping).clamp(0.0, 1.0));
+    }
+
     /// Of a run that ended before it had a folder, so many seconds after the command was given. Its workers and
     /// lanes are not known yet.
     pub fn without_run(status: Status, after: Duration) -> Self {

@@ -117,7 +117,7 @@ fn run(mut gang: impl Collective) -> Result<Vec<f64>, GangError> {
         params: vec![0.0; gang.plan().len()],
         gradient: vec![1e-3; longest],
         sum: vec![0.0; longest],
-        tree: TreeSum::new(gang.plan()),
+        tree: TreeSum::new(gang.plan(), gang.rank()),
     };
     let mut series = Vec::new();
     for _ in 0..SERIES {

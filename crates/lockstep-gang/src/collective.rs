@@ -52,10 +52,10 @@ pub trait Collective: Send {
     fn rank(&self) -> usize;
 
     /// Where this rank writes its partial sum `partial` (an index into
-    /// [`Plan::partials_of`]) of a chunk that it does not own.
+    /// [`Plan::partials_of`]) of a chunk that it does not own, as a whole.
     ///
-    /// A partial sum whose lanes are all empty in a short batch may be left as it is: all ranks
-    /// know that it is absent.
+    /// A partial sum whose lanes are all empty in a short batch is not asked for, and nobody uses what is posted in
+    /// its place: all ranks know that it is absent.
     fn outbox(&mut self, chunk: usize, partial: usize) -> &mut [f32];
 
     /// Hands all partial sums of `chunk` to its owner.
@@ -67,8 +67,8 @@ pub trait Collective: Send {
     /// Waits until all peers have posted the own chunk `chunk`.
     fn wait_arrived(&mut self, chunk: usize) -> Result<(), GangError>;
 
-    /// Partial sum `partial` of the own chunk `chunk` from rank `from`, once it has arrived and until
-    /// the chunk is published.
+    /// Partial sum `partial` of the own chunk `chunk` from rank `from`, as [`Plan::partials_for`] names them, once it
+    /// has arrived and until the chunk is published.
     fn inbox(&self, chunk: usize, from: usize, partial: usize) -> &[f32];
 
     /// Hands the new values of the own chunk `chunk` to all peers that [read](Plan::reads) it.

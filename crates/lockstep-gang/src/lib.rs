@@ -10,7 +10,7 @@
 //! |---|---|
 //! | [`tree`] | which lanes a worker owns, and the one tree in which lanes are summed |
 //! | [`Plan`] | the chunks of the vector, who owns each, which partial sums travel |
-//! | [`Collective`] | the exchange, [step by step](collective): [`Solo`], [`ShmCollective`] and [`TcpCollective`] |
+//! | [`Collective`] | the exchange, [step by step](collective): [`Solo`], [`ShmCollective`], [`TcpCollective`], and [`TreeCollective`] of the latter two |
 //! | [`SharingCollective`] | what ranks do for each other besides: [shares, products, common chunks](sharing) |
 //! | [`Segment`] | the memory that workers of one host share, and how a child process inherits it |
 //! | [`Rendezvous`], [`Link`] | how workers find the coordinator, and what they then talk over |
@@ -23,7 +23,9 @@ mod abort;
 pub mod collective;
 mod error;
 mod host_listener;
+mod hosts;
 mod link;
+mod memory_domain;
 mod plan;
 mod reduce;
 mod rendezvous;
@@ -39,7 +41,9 @@ pub use abort::{AbortSwitch, Deadline, Membership};
 pub use collective::{Collective, CollectiveExt};
 pub use error::GangError;
 pub use host_listener::{HostConnection, HostListener};
+pub use hosts::{HostMesh, TreeCollective};
 pub use link::{Hello, Link, LinkReader, LinkWriter, MAX_MESSAGE};
+pub use memory_domain::memory_domain;
 pub use plan::{Partial, Plan};
 pub use reduce::TreeSum;
 pub use rendezvous::{Arrival, Rendezvous};

@@ -28,6 +28,9 @@ pub struct Hello {
     pub pid: u32,
     /// Where it listens for its peers, when the gang exchanges over TCP.
     pub listener: Option<SocketAddr>,
+    /// Which workers it can share memory with: those who say the same ([`memory_domain`](crate::memory_domain)).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_domain: Option<String>,
 }
 
 /// A control link whose two ends have proven themselves to each other.

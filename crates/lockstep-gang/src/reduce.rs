@@ -30,11 +30,15 @@ enum Node {
 }
 
 impl TreeSum {
-    /// The summation that `plan` asks for.
-    pub fn new(plan: &Plan) -> Self {
-        let partials = plan.partials().to_vec();
+    /// The summation that `plan` asks of `rank` for the chunks that it owns.
+    pub fn new(plan: &Plan, rank: usize) -> Self {
+        Self::of_node(0..plan.lanes(), plan.partials_for(rank))
+    }
+
+    /// The summation of one node of the tree, of which these are all partial sums in lane order.
+    pub(crate) fn of_node(node: Range<usize>, partials: Vec<Partial>) -> Self {
         let mut next = 0;
-        let root = Node::build(0..plan.lanes(), &partials, &mut next);
+        let root = Node::build(node, &partials, &mut next);
         let scratch = vec![0.0; root.scratch_levels() * BLOCK];
         Self {
             partials,
@@ -212,17 +216,17 @@ mod tests {
                 .collect();
             for workers in 1..=total {
                 let plan = Plan::new(std::iter::once(0..len).collect(), total, workers).unwrap();
-                let partials: Vec<Option<Vec<f32>>> = plan
-                    .partials()
+                let planned = plan.partials_for(0);
+                let partials: Vec<Option<Vec<f32>>> = planned
                     .iter()
                     .map(|partial| {
                         (0..len).map(|at| reference(partial.lanes.clone(), &lanes, at)).collect()
                     })
                     .collect();
                 let mut sum = vec![f32::NAN; len];
-                TreeSum::new(&plan).sum(
+                TreeSum::new(&plan, 0).sum(
                     |wanted| {
-                        let index = plan.partials().iter().position(|p| p == wanted).unwrap();
+                        let index = planned.iter().position(|p| p == wanted).unwrap();
                         partials[index].as_deref()
                     },
                     &mut sum,
@@ -237,7 +241,7 @@ mod tests {
     fn an_absent_lane_adds_nothing_not_even_a_zero() {
         let plan = Plan::new(std::iter::once(0..1).collect(), 3, 3).unwrap();
         let mut sum = [1.0];
-        TreeSum::new(&plan).sum(|p| (p.rank == 1).then_some(&[-0.0][..]), &mut sum);
+        TreeSum::new(&plan, 0).sum(|p| (p.rank == 1).then_some(&[-0.0][..]), &mut sum);
         assert_eq!(sum[0].to_bits(), (-0.0f32).to_bits());
     }
 
@@ -245,7 +249,7 @@ mod tests {
     fn a_chunk_with_no_lane_at_all_is_zero() {
         let plan = Plan::new(std::iter::once(0..2).collect(), 5, 2).unwrap();
         let mut sum = [1.0, 2.0];
-        TreeSum::new(&plan).sum(|_| None, &mut sum);
+        TreeSum::new(&plan, 0).sum(|_| None, &mut sum);
         assert_eq!(sum, [0.0, 0.0]);
     }
 }

@@ -123,6 +123,7 @@ mod tests {
     const HELLO: Hello = Hello {
         pid: 42,
         listener: None,
+        memory_domain: None,
     };
 
     fn rendezvous() -> Rendezvous {

@@ -2,8 +2,9 @@
 
 use crate::instructions::Instructions;
 use crate::{ShareError, Wish, worker};
-use lockstep_events::control::Assignment;
-use lockstep_gang::{GangError, Membership, Plan, SharingCollective};
+use lockstep_events::control::{Assignment, Transport};
+use lockstep_gang::{GangError, Membership, Plan, Segment, SharingCollective, TreeCollective};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::net::{IpAddr, TcpListener};
 use std::time::{Duration, Instant};
@@ -35,6 +36,18 @@ pub enum JoinError {
     /// The gang has no exchange of ours.
     #[error("the learner of this gang exchanges in its own way")]
     NoExchange,
+}
+
+/// Where the memory of a host is.
+#[derive(Serialize, Deserialize)]
+struct SharedMemory {
+    pid: u32,
+    fd: i32,
+}
+
+/// Under which name workers of a host learn of it from the first of them.
+fn memory_name(first: usize) -> String {
+    format!("memory of the host of rank {first}")
 }
 
 /// How often somebody who waits looks whether the generation was called off.
@@ -163,6 +176,60 @@ impl Gang<'_> {
     /// When a peer does not come, or the exchange cannot be set up.
     pub fn join(&self, plan: Plan) -> Result<Box<dyn SharingCollective>, JoinError> {
         let membership = &self.membership;
-        worker::join(self.assignment, plan, membership, self.listener, self.warn)
+        match &self.assignment.transport {
+            Transport::Hosts { hosts, .. } => {
+                let plan = match plan.hosts() {
+                    Some(_) => plan,
+                    None => plan.on_hosts(hosts)?,
+                };
+                let segment = self.memory_of_the_host(&plan)?;
+                worker::join_hosts(
+                    self.assignment,
+                    plan,
+                    segment,
+                    membership,
+                    self.listener,
+                    self.warn,
+                )
+            }
+            _ => worker::join(self.assignment, plan, membership, self.listener, self.warn),
+        }
+    }
+
+    /// The memory that the workers of this host share in this generation. The first of them makes it and says where the
+    /// others find it.
+    fn memory_of_the_host(&self, plan: &Plan) -> Result<Segment, JoinError> {
+        let rank = self.membership.rank;
+        let ranks = plan.ranks_beside(rank);
+        let first = ranks.start;
+        if rank == first {
+            let segment = TreeCollective::prepare(plan, &self.membership)?;
+            if ranks.len() > 1 {
+                let place = SharedMemory {
+                    pid: std::process::id(),
+                    fd: segment.number(),
+                };
+                let place = serde_json::to_value(place).expect("numbers are plain data");
+                self.tell_all(&memory_name(first), place)?;
+            }
+            return Ok(segment);
+        }
+        let limit = self.membership.deadline.0;
+        let begin = Instant::now();
+        let is_late = || self.membership.abort.in_vain(begin.elapsed()) > limit;
+        let places = self.wait_for(&memory_name(first), &[first], &is_late);
+        let places = places.map_err(|_| GangError::Aborted)?;
+        let place = places.and_then(|places| places.into_iter().next());
+        let place = place.ok_or_else(|| GangError::PeerTimeout {
+            rank: first,
+            what: "share memory".to_owned(),
+            seconds: limit.as_secs_f64(),
+        })?;
+        let SharedMemory { pid, fd } = serde_json::from_value(place).map_err(GangError::from)?;
+        let segment = Segment::of_process(pid, fd);
+        Ok(segment.map_err(|error| GangError::PeerLost {
+            rank: first,
+            reason: format!("its memory is out of reach: {error}"),
+        })?)
     }
 }

@@ -8,8 +8,8 @@ use crate::reporter::Reporter;
 use crate::{Gang, GenerationEnd, JoinError, Learner, LearnerFailure, Learners};
 use lockstep_events::control::{Assignment, FromWorker, ToWorker, Transport};
 use lockstep_gang::{
-    Deadline, GangError, Link, LinkReader, Membership, Mesh, MeshPeer, Plan, Segment,
-    SharingCollective, ShmCollective, Solo, TcpCollective,
+    Deadline, GangError, HostMesh, Link, LinkReader, Membership, Mesh, MeshPeer, Plan, Segment,
+    SharingCollective, ShmCollective, Solo, TcpCollective, TreeCollective,
 };
 use std::net::{IpAddr, TcpListener};
 use std::sync::Arc;
@@ -122,19 +122,50 @@ pub(crate) fn join(
             Box::new(ShmCollective::join(&segment, plan, membership)?)
         }
         (Transport::Tcp { peers, encrypt }, Some(listener)) => {
-            let peers: Vec<MeshPeer> =
-                serde_json::from_value(peers.clone()).map_err(GangError::from)?;
+            let peers = mesh_peers(peers)?;
+            let refused = |refusal| warn(format!("worker {} {refusal}", membership.rank));
             let mesh = Mesh {
                 listener,
                 peers: &peers,
                 encrypt: *encrypt,
-                refused: &|refusal| warn(format!("worker {} {refusal}", membership.rank)),
+                refused: &refused,
             };
             Box::new(TcpCollective::join(&mesh, plan, membership)?)
         }
         (Transport::Tcp { .. }, None) => return Err(JoinError::NoListener),
-        (Transport::Own, _) => return Err(JoinError::NoExchange),
+        // Who is on hosts joins them by `join_hosts`.
+        (Transport::Own | Transport::Hosts { .. }, _) => return Err(JoinError::NoExchange),
     })
+}
+
+/// Enters the exchange of a tree of hosts, whose ranks share `segment` on this one.
+pub(crate) fn join_hosts(
+    assignment: &Assignment,
+    plan: Plan,
+    segment: Segment,
+    membership: &Membership,
+    listener: Option<&TcpListener>,
+    warn: &dyn Fn(String),
+) -> Result<Box<dyn SharingCollective>, JoinError> {
+    let Transport::Hosts { peers, encrypt, .. } = &assignment.transport else {
+        return Err(JoinError::NoExchange);
+    };
+    let peers = mesh_peers(peers)?;
+    let refused = |refusal| warn(format!("worker {} {refusal}", membership.rank));
+    let meeting = HostMesh {
+        segment,
+        mesh: Mesh {
+            listener: listener.ok_or(JoinError::NoListener)?,
+            peers: &peers,
+            encrypt: *encrypt,
+            refused: &refused,
+        },
+    };
+    Ok(Box::new(TreeCollective::join(meeting, plan, membership)?))
+}
+
+fn mesh_peers(peers: &serde_json::Value) -> Result<Vec<MeshPeer>, GangError> {
+    Ok(serde_json::from_value(peers.clone())?)
 }
 
 /// Hears the coordinator in the background. Its end calls everything off; its silence for longer than the

@@ -199,7 +199,7 @@ fn trained(
 ) -> Outcome {
     let (model, beginning) = specimen.model();
     let sets = &specimen.sets;
-    let setup = ReplicaSetup::new(settings, sets, model.layout(), rank).unwrap();
+    let setup = ReplicaSetup::of(settings, &sets.facts(), model.layout(), rank).unwrap();
     let collective = join(setup.exchange.plan.clone());
     let steps = setup.steps_per_epoch;
     let mut replica = device.replica(sets, setup, &beginning, collective).unwrap();
@@ -271,7 +271,7 @@ fn by_definition(specimen: &Specimen) -> Outcome {
     let (mut model, beginning) = specimen.model();
     let (settings, sets) = (&specimen.settings, &specimen.sets);
     let layout = model.layout().clone();
-    let setup = ReplicaSetup::new(settings, sets, &layout, 0).unwrap();
+    let setup = ReplicaSetup::of(settings, &sets.facts(), &layout, 0).unwrap();
     let marked = MarkedPlaces::new(&layout);
     let mut state = StateVector::new(&layout, &beginning.state, 2);
     let mut average: Option<Vec<f32>> = None;

@@ -6,6 +6,7 @@ use crate::learner::{self, LearnerPart};
 use crate::prepare::{Prepared, check_start, plan, prepare, read_snapshot};
 use crate::recover::recover_model;
 use crate::sets::{DataFacts, FoundSets};
+use crate::traffic::Traffic;
 use crate::trained::Trained;
 use crate::{TrainError, export_weights};
 use lockstep_base::fs::{CacheDir, write_atomic};
@@ -216,6 +217,7 @@ fn forecast(
         .map(|rank| tree::lanes_of(rank, workers, lanes).len())
         .collect();
     let (memory, epochs) = (prepared.memory, settings.learner.epochs);
+    let traffic = Traffic::of(&prepared.plan);
     let model_bytes = 4 * prepared.state_len;
     let json = json!({
         "event": "plan",
@@ -232,6 +234,7 @@ fn forecast(
             "per_worker_bytes": memory.per_worker_bytes,
             "shared_bytes": memory.shared_bytes,
         },
+        "bytes_sent": traffic.json(),
         "device": device.words(),
         "layers": prepared.layers,
         "notes": notes,
@@ -253,17 +256,23 @@ fn forecast(
         per_worker: memory.per_worker_bytes,
         shared: memory.shared_bytes,
     };
+    let mut facts = vec![
+        ("samples", samples),
+        ("steps", steps),
+        ("lanes", Fact::Lanes(lanes)),
+        ("threads", Fact::Threads(prepared.threads.clone())),
+        ("model", model),
+        ("device", Fact::Words(device.words().to_owned())),
+        ("memory", memory),
+    ];
+    facts.extend(
+        traffic
+            .words()
+            .map(|words| ("exchange", Fact::Words(words))),
+    );
     Forecast {
         layers: prepared.layers.clone(),
-        facts: vec![
-            ("samples", samples),
-            ("steps", steps),
-            ("lanes", Fact::Lanes(lanes)),
-            ("threads", Fact::Threads(prepared.threads.clone())),
-            ("model", model),
-            ("device", Fact::Words(device.words().to_owned())),
-            ("memory", memory),
-        ],
+        facts,
         notes,
         json,
     }

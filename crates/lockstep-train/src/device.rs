@@ -49,16 +49,6 @@ pub(crate) struct ReplicaSetup<'a> {
 }
 
 impl<'a> ReplicaSetup<'a> {
-    /// For the training of `rank`.
-    pub(crate) fn new(
-        settings: &'a TrainingSettings,
-        sets: &Sets,
-        layout: &Layout,
-        rank: usize,
-    ) -> Result<Self, TrainError> {
-        Self::of(settings, &sets.facts(), layout, rank)
-    }
-
     /// For the training of `rank` on such data.
     pub(crate) fn of(
         settings: &'a TrainingSettings,
@@ -66,7 +56,20 @@ impl<'a> ReplicaSetup<'a> {
         layout: &Layout,
         rank: usize,
     ) -> Result<Self, TrainError> {
-        let exchange = exchange_plan(settings, data, layout)?;
+        Self::on_hosts(settings, data, layout, (rank, None))
+    }
+
+    /// The same where workers are on several hosts, so many on each.
+    pub(crate) fn on_hosts(
+        settings: &'a TrainingSettings,
+        data: &DataFacts,
+        layout: &Layout,
+        (rank, hosts): (usize, Option<&[usize]>),
+    ) -> Result<Self, TrainError> {
+        let mut exchange = exchange_plan(settings, data, layout)?;
+        if let Some(hosts) = hosts {
+            exchange.plan = exchange.plan.on_hosts(hosts)?;
+        }
         let full = prepare::full_batch(settings, data);
         let last = match data.train % full {
             0 => full,

@@ -43,7 +43,8 @@ pub(crate) struct LaneProgram {
     pub(crate) batch: usize,
     /// The lanes that have rows, in order.
     pub(crate) work: Vec<LaneWork>,
-    /// For every rank's every partial sum whether any of its lanes has rows.
+    /// For every partial sum that this rank adds up, by the rank that it is named after, whether any of its lanes has
+    /// rows.
     pub(crate) present: Vec<Vec<bool>>,
     /// All lanes that have rows, as one worker would compute them: the order in which an owner adds up
     /// gradients that it forms from all lanes' factors.
@@ -61,12 +62,14 @@ impl LaneProgram {
         let forming = program(std::slice::from_ref(&(0..plan.lanes())), rows);
         let kept = work.iter().filter(|work| work.joins().is_none());
         let aside = kept.map(|work| work.buffer).max().unwrap_or(0);
+        let mut present = vec![Vec::new(); plan.workers()];
+        for partial in plan.partials_for(rank) {
+            present[partial.rank].push(has_rows(&partial.lanes));
+        }
         Self {
             batch,
             work,
-            present: (0..plan.workers())
-                .map(|rank| plan.partials_of(rank).iter().map(has_rows).collect())
-                .collect(),
+            present,
             forming,
             aside,
         }

@@ -37,6 +37,7 @@ mod sets;
 mod snapshot;
 mod targets;
 mod threads;
+mod traffic;
 mod trained;
 mod trainer;
 mod weights;

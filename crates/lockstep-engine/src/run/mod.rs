@@ -285,6 +285,7 @@ fn run_gang(
     result.steps_repeated = steps_repeated;
     result.seconds_lost = seconds_lost;
     (result.resizes, result.seconds_resizing) = supervisor.losses.resizes();
+    result.count_goodput();
     if !trained && resume.is_none() {
         // There is nothing that a folder could hold.
         return match result.status {

@@ -20,6 +20,8 @@ pub(crate) enum Carrier {
     Shm,
     /// TCP.
     Tcp,
+    /// Shared memory among workers who find that they can share some, and TCP between those who cannot.
+    Hosts,
     /// None of ours: the learner exchanges in its own way.
     Own,
 }
@@ -39,7 +41,8 @@ impl Carrier {
             _ if workers == 1 => Ok(Self::Solo),
             (Auto | Shm, true) => Ok(Self::Shm),
             (Shm, false) => Err(EngineError::NoSharedMemory),
-            (Auto, false) | (Tcp, _) => Ok(Self::Tcp),
+            (Auto, false) => Ok(Self::Hosts),
+            (Tcp, _) => Ok(Self::Tcp),
         }
     }
 
@@ -48,7 +51,8 @@ impl Carrier {
         match self {
             Self::Solo => "solo",
             Self::Shm => "shm",
-            Self::Tcp => "tcp",
+            // Which of the two it is may change with each generation.
+            Self::Tcp | Self::Hosts => "tcp",
             Self::Own => "own",
         }
     }
@@ -161,7 +165,8 @@ impl<'a> GangWorkers<'a> {
         let invitation = Invitation {
             address: site.reached_at(self.door.address),
             token: self.door.admissions.admit(seat, id.incarnation)?,
-            listen: (self.settings.carrier == Carrier::Tcp).then_some(site.peers),
+            listen: matches!(self.settings.carrier, Carrier::Tcp | Carrier::Hosts)
+                .then_some(site.peers),
             join_s: self.settings.start_deadline_s,
             lease_s: site.leased.then_some(self.settings.lease_s),
         };
@@ -184,6 +189,46 @@ impl<'a> GangWorkers<'a> {
         format!("worker {seat} ({place})")
     }
 
+    /// Bytes that the busiest of hosts with so many workers each sends to others in a step.
+    pub(crate) fn bytes_between(&self, hosts: &[usize]) -> Result<u64, EngineError> {
+        let Some(plan) = self.settings.plan else {
+            return Ok(0);
+        };
+        let tree = plan.for_workers(hosts.iter().sum())?.on_hosts(hosts)?;
+        Ok(tree.bytes_between_hosts().into_iter().max().unwrap_or(0))
+    }
+
+    /// Whether it matters which workers share a host.
+    fn finds_hosts(&self) -> bool {
+        self.settings.carrier == Carrier::Hosts && self.settings.plan.is_some_and(Plan::fits_hosts)
+    }
+
+    /// The first seat whose worker shares memory with that of this one, which may be itself.
+    pub(crate) fn host_of(&self, seat: usize) -> usize {
+        let domain = |seat: usize| self.members[seat].memory_domain.as_deref();
+        match domain(seat).filter(|_| self.finds_hosts()) {
+            None => seat,
+            known => (0..seat)
+                .find(|&other| domain(other) == known)
+                .unwrap_or(seat),
+        }
+    }
+
+    /// How many workers each host has, where seats are ranked host by host and any host has several. None where the
+    /// exchange has to be one of all with all.
+    fn hosts(&self, seats: &[usize]) -> Option<Vec<usize>> {
+        let mut hosts: Vec<(usize, usize)> = Vec::new();
+        for &seat in seats {
+            let host = self.host_of(seat);
+            match hosts.last_mut() {
+                Some((last, workers)) if *last == host => *workers += 1,
+                _ => hosts.push((host, 1)),
+            }
+        }
+        let several = hosts.iter().any(|(_, workers)| *workers > 1);
+        several.then(|| hosts.into_iter().map(|(_, workers)| workers).collect())
+    }
+
     /// Prepares the exchange of a generation, and returns what each of its seats is told, by rank.
     pub(crate) fn begin(&mut self, begin: &StartingPoint) -> Result<Vec<Assignment>, EngineError> {
         let workers = begin.seats.len();
@@ -197,6 +242,8 @@ impl<'a> GangWorkers<'a> {
         let peers = (begin.seats.iter()).filter_map(|&seat| self.members[seat].peer_address);
         let peers = MeshPeer::for_all(&peers.collect::<Vec<SocketAddr>>())?;
         let peers = |rank: usize| serde_json::to_value(&peers[rank]).expect("keys are plain data");
+        let hosts = self.hosts(&begin.seats);
+        let encrypt = self.settings.encrypt;
         let learner = (self.settings.learner)(workers);
         let assignment = |(rank, &seat): (usize, &usize)| Assignment {
             kind: self.settings.kind.to_owned(),
@@ -210,9 +257,16 @@ impl<'a> GangWorkers<'a> {
                 _ if self.settings.carrier == Carrier::Own => Transport::Own,
                 _ if workers == 1 => Transport::Solo,
                 Some(fd) => Transport::Shm { fd },
-                None => Transport::Tcp {
-                    peers: peers(rank),
-                    encrypt: self.settings.encrypt,
+                None => match hosts.clone() {
+                    None => Transport::Tcp {
+                        peers: peers(rank),
+                        encrypt,
+                    },
+                    Some(hosts) => Transport::Hosts {
+                        hosts,
+                        peers: peers(rank),
+                        encrypt,
+                    },
                 },
             },
             deadline_s: self.settings.deadline_s,

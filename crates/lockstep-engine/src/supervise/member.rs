@@ -23,6 +23,8 @@ pub(crate) struct Member {
     pub(crate) link: Option<LinkWriter>,
     /// Where its peers reach it, over TCP.
     pub(crate) peer_address: Option<SocketAddr>,
+    /// Which other workers it can share memory with: those of whom the same is known.
+    pub(crate) memory_domain: Option<String>,
     /// It has done its first optimizer step.
     pub(crate) first_step: bool,
     /// Its last report.

@@ -10,6 +10,8 @@
 //! the same step, wait, and the next generation begins from it without repeating any. That is no failure, and
 //! costs nothing of the budget for those.
 
+use std::cmp::Reverse;
+
 /// Where one worker is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum SeatState {
@@ -92,6 +94,9 @@ pub(crate) struct GangState {
     generation: u16,
     /// The seats of the present generation, by rank.
     present: Vec<usize>,
+    /// The host that each seat's worker is on, by the first seat that is there: all are numbered host by host. A worker
+    /// that shares memory with none is on a host of its own.
+    hosts: Vec<usize>,
     /// Seats whose workers ask to be done without.
     leaving: Vec<bool>,
     /// Seats whose workers cannot take part: nobody takes their places.
@@ -118,6 +123,7 @@ impl GangState {
             seats: vec![SeatState::Starting; workers],
             generation: 0,
             present: Vec::new(),
+            hosts: (0..workers).collect(),
             leaving: vec![false; workers],
             unfit: vec![false; workers],
             called_off: false,
@@ -132,6 +138,11 @@ impl GangState {
     /// The present generation; 0 before the first.
     pub(crate) fn generation(&self) -> u16 {
         self.generation
+    }
+
+    /// The worker of a seat is on the same host as that of another one, or on one of its own.
+    pub(crate) fn place(&mut self, seat: usize, host: usize) {
+        self.hosts[seat] = host;
     }
 
     /// Where a seat is.
@@ -316,12 +327,21 @@ impl GangState {
     /// Begins a generation of those who are ready.
     fn begin(&mut self, orders: &mut Vec<Order>) {
         let seats = 0..self.seats.len();
-        let ready: Vec<usize> = seats
+        let mut ready: Vec<usize> = seats
             .filter(|seat| self.seats[*seat] == SeatState::Ready)
             .collect();
         if ready.len() < self.min_workers {
             return self.give_up(orders);
         }
+        // Hosts with more workers come first: then their lanes are whole subtrees more often.
+        let mut workers_of = vec![0; self.seats.len()];
+        for &seat in &ready {
+            workers_of[self.hosts[seat]] += 1;
+        }
+        ready.sort_by_key(|&seat| {
+            let host = self.hosts[seat];
+            (Reverse(workers_of[host]), host, seat)
+        });
         for &seat in &ready {
             self.seats[seat] = SeatState::Working;
         }

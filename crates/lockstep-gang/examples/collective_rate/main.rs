@@ -5,8 +5,9 @@
 //! collective_rate TRANSPORT WORKERS NUMBERS [NAMESPACES [DELAY]]
 //! ```
 //!
-//! TRANSPORT is `tcp`, `encrypted` or `shm`; NUMBERS is the length of the gradient. With NAMESPACES rank
-//! i runs in the network namespace NAMESPACES-i and listens on 10.77.0.(i+1), and with DELAY everything
+//! TRANSPORT is `tcp`, `encrypted`, `shm`, or for a tree of hosts `tree` or `encrypted-tree`; WORKERS is how many there
+//! are, or on how many hosts how many each, as `2x4`; NUMBERS is the length of the gradient. With NAMESPACES the workers
+//! of host i run in the network namespace NAMESPACES-i and listen on 10.77.0.(i+1), and with DELAY everything
 //! takes so many microseconds longer. Each line on standard
 //! input is a number of steps to do; each is answered with one line of JSON: how long the slowest rank
 //! took for all of them, and how long each rank took to hand over its gradient. Between two lines the
@@ -16,8 +17,8 @@ mod delay;
 mod step;
 
 use lockstep_gang::{
-    Collective, CollectiveExt, Membership, Mesh, MeshPeer, Plan, Segment, ShmCollective,
-    ShmControl, TcpCollective,
+    Collective, CollectiveExt, HostMesh, Membership, Mesh, MeshPeer, Plan, Segment, ShmCollective,
+    ShmControl, TcpCollective, TreeCollective,
 };
 use serde::{Deserialize, Serialize};
 use std::error::Error;
@@ -34,7 +35,9 @@ const CHUNK: usize = 16 * 1024;
 #[derive(Serialize, Deserialize)]
 struct Task {
     transport: String,
-    workers: usize,
+    /// How many hosts there are, and how many workers on each.
+    hosts: usize,
+    each: usize,
     numbers: usize,
     rank: usize,
     /// Where it listens, unless it shares memory.
@@ -49,7 +52,24 @@ impl Task {
     fn plan(&self) -> Result<Plan, Box<dyn Error>> {
         let numbers = self.numbers;
         let chunks = (0..numbers.div_ceil(CHUNK)).map(|i| i * CHUNK..numbers.min((i + 1) * CHUNK));
-        Ok(Plan::new(chunks.collect(), self.workers, self.workers)?)
+        let workers = self.hosts * self.each;
+        let plan = Plan::new(chunks.collect(), workers, workers)?;
+        Ok(match self.is_tree() {
+            true => plan.on_hosts(&vec![self.each; self.hosts])?,
+            false => plan,
+        })
+    }
+
+    fn is_tree(&self) -> bool {
+        self.transport.ends_with("tree")
+    }
+
+    fn membership(&self) -> Membership {
+        Membership {
+            rank: self.rank,
+            generation: 1,
+            ..Membership::default()
+        }
     }
 }
 
@@ -57,13 +77,16 @@ fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match &arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["rank"] => rank(),
-        [transport, workers, numbers, network @ ..] if network.len() <= 2 => lead(
-            transport,
-            workers.parse()?,
-            numbers.parse()?,
-            network.first().copied(),
-            network.get(1).map_or(Ok(0), |delay| delay.parse())?,
-        ),
+        [transport, workers, numbers, network @ ..] if network.len() <= 2 => {
+            let (hosts, each) = workers.split_once('x').unwrap_or((*workers, "1"));
+            lead(
+                transport,
+                (hosts.parse()?, each.parse()?),
+                numbers.parse()?,
+                network.first().copied(),
+                network.get(1).map_or(Ok(0), |delay| delay.parse())?,
+            )
+        }
         _ => Err("usage: collective_rate TRANSPORT WORKERS NUMBERS [NAMESPACES [DELAY]]".into()),
     }
 }
@@ -90,19 +113,21 @@ impl Process {
 /// Starts the ranks and passes on what is asked of them.
 fn lead(
     transport: &str,
-    workers: usize,
+    (hosts, each): (usize, usize),
     numbers: usize,
     namespaces: Option<&str>,
     delay_us: u64,
 ) -> Result<(), Box<dyn Error>> {
+    let workers = hosts * each;
     let task = |rank: usize| -> Result<Task, Box<dyn Error>> {
         let address = match namespaces {
             None => "127.0.0.1:0".to_owned(),
-            Some(_) => format!("10.77.0.{}:0", rank + 1),
+            Some(_) => format!("10.77.0.{}:0", rank / each + 1),
         };
         Ok(Task {
             transport: transport.to_owned(),
-            workers,
+            hosts,
+            each,
             numbers,
             rank,
             address: address.parse()?,
@@ -111,15 +136,22 @@ fn lead(
         })
     };
     let plan = task(0)?.plan()?;
-    let segment = match transport {
+    let mut segments = Vec::new();
+    match transport {
         "shm" => {
             let segment = Segment::create(ShmCollective::bytes_needed(&plan))?;
             ShmControl::new(&segment, &plan, 1)?;
-            Some(segment)
+            segments = vec![segment];
         }
-        "tcp" | "encrypted" => None,
-        other => return Err(format!("no transport {other}: tcp, encrypted or shm").into()),
-    };
+        "tree" | "encrypted-tree" => {
+            for host in 0..hosts {
+                let first = task(host * each)?.membership();
+                segments.push(TreeCollective::prepare(&plan, &first)?);
+            }
+        }
+        "tcp" | "encrypted" => {}
+        other => return Err(format!("no transport {other}").into()),
+    }
     let mut ranks = Vec::new();
     for rank in 0..workers {
         let program = std::env::current_exe()?;
@@ -127,7 +159,8 @@ fn lead(
             None => Command::new(program),
             Some(prefix) => {
                 let mut command = Command::new("ip");
-                command.args(["netns", "exec", &format!("{prefix}-{rank}")]);
+                let host = rank / each;
+                command.args(["netns", "exec", &format!("{prefix}-{host}")]);
                 command.arg(program);
                 command
             }
@@ -137,10 +170,8 @@ fn lead(
             .stdin(Stdio::piped())
             .stdout(Stdio::piped());
         let mut task = task(rank)?;
-        task.segment = segment
-            .as_ref()
-            .map(|s| s.give_to(&mut command))
-            .transpose()?;
+        let segment = segments.get(rank / each).or(segments.first());
+        task.segment = segment.map(|s| s.give_to(&mut command)).transpose()?;
         let mut child = command.spawn()?;
         let (Some(to), Some(from)) = (child.stdin.take(), child.stdout.take()) else {
             return Err("a rank has no pipes".into());
@@ -190,26 +221,21 @@ fn rank() -> Result<(), Box<dyn Error>> {
     };
     println!("{}", serde_json::to_string(&address)?);
     let peers: Vec<MeshPeer> = serde_json::from_str(&next_line(&input)?)?;
-    let membership = Membership {
-        rank: task.rank,
-        generation: 1,
-        ..Membership::default()
+    let (membership, plan) = (task.membership(), task.plan()?);
+    let mesh = Mesh {
+        listener: &listener,
+        peers: &peers,
+        encrypt: task.transport.starts_with("encrypted"),
+        refused: &|refusal| eprintln!("{refusal}"),
     };
-    let plan = task.plan()?;
-    match task.segment {
-        Some(number) => {
-            let segment = Segment::inherited(number)?;
-            serve(ShmCollective::join(&segment, plan, &membership)?, &input)
+    let segment = task.segment.map(Segment::inherited).transpose()?;
+    match segment {
+        Some(segment) if task.is_tree() => {
+            let meeting = HostMesh { segment, mesh };
+            serve(TreeCollective::join(meeting, plan, &membership)?, &input)
         }
-        None => {
-            let mesh = Mesh {
-                listener: &listener,
-                peers: &peers,
-                encrypt: task.transport == "encrypted",
-                refused: &|refusal| eprintln!("{refusal}"),
-            };
-            serve(TcpCollective::join(&mesh, plan, &membership)?, &input)
-        }
+        Some(segment) => serve(ShmCollective::join(&segment, plan, &membership)?, &input),
+        None => serve(TcpCollective::join(&mesh, plan, &membership)?, &input),
     }
 }
 

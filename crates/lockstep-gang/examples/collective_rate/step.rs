@@ -37,7 +37,7 @@ impl Rank {
         Self {
             gradient: vec![gang.rank() as f32 + 1.0; plan.len()],
             result: vec![0.0; plan.len()],
-            tree: TreeSum::new(plan),
+            tree: TreeSum::new(plan, gang.rank()),
             pending: VecDeque::with_capacity(plan.chunks()),
             awaited: VecDeque::with_capacity(plan.chunks()),
         }

@@ -3,9 +3,12 @@
 //! A plan is a function of its three inputs alone. Every rank computes it for itself and gets the
 //! same; [`Plan::fingerprint`] lets them check that before the first number moves.
 
+mod hosts;
 mod pieces;
+mod traffic;
 
 use crate::{GangError, tree};
+use hosts::HostMap;
 use sha2::{Digest, Sha256};
 use std::ops::Range;
 
@@ -30,8 +33,6 @@ pub struct Plan {
     owners: Vec<usize>,
     /// Each rank's partial sums.
     partials_of: Vec<Vec<Range<usize>>>,
-    /// All ranks' partial sums in lane order.
-    partials: Vec<Partial>,
     /// What each lane shares beside the chunks, lane by lane for each kind.
     shares: Vec<Range<usize>>,
     /// What the owners of some chunks make for each lane, lane by lane for each chunk.
@@ -41,6 +42,8 @@ pub struct Plan {
     /// Which chunks any rank may work on, and how many vectors belong to each beside its values.
     common: Vec<bool>,
     planes: usize,
+    /// Where the workers are, in a tree of hosts.
+    hosts: Option<HostMap>,
 }
 
 impl Plan {
@@ -76,17 +79,6 @@ impl Plan {
         let partials_of: Vec<_> = (0..workers)
             .map(|rank| tree::maximal_subtrees(tree::lanes_of(rank, workers, lanes), lanes))
             .collect();
-        let partials = partials_of
-            .iter()
-            .enumerate()
-            .flat_map(|(rank, own)| {
-                own.iter().enumerate().map(move |(index, lanes)| Partial {
-                    rank,
-                    index,
-                    lanes: lanes.clone(),
-                })
-            })
-            .collect();
         let owners = balance(&chunks, workers);
         Ok(Self {
             common: vec![false; chunks.len()],
@@ -96,7 +88,7 @@ impl Plan {
             workers,
             owners,
             partials_of,
-            partials,
+            hosts: None,
             shares: Vec::new(),
             products: Vec::new(),
             producing: 0..0,
@@ -185,11 +177,6 @@ impl Plan {
         &self.partials_of[rank]
     }
 
-    /// All ranks' partial sums in lane order: what the owner of a chunk adds up.
-    pub fn partials(&self) -> &[Partial] {
-        &self.partials
-    }
-
     /// A number that differs, for all practical purposes, between any two different plans.
     pub fn fingerprint(&self) -> u64 {
         let mut hash = Sha256::new();
@@ -209,6 +196,13 @@ impl Plan {
         }
         for chunk in self.chunks.iter().chain(&self.shares).chain(&self.products) {
             hash.update((chunk.end as u64).to_le_bytes());
+        }
+        // In a tree of hosts these depend on where the workers are.
+        let sums = self.partials_of.iter().flatten().map(|lanes| lanes.start);
+        let hosts = self.hosts().unwrap_or_default().iter();
+        let hosts = hosts.map(|ranks| ranks.start + 1);
+        for number in self.owners.iter().copied().chain(sums).chain(hosts) {
+            hash.update((number as u64).to_le_bytes());
         }
         let digest = hash.finalize();
         let mut first = [0; 8];
@@ -285,6 +279,7 @@ mod tests {
             plan(&[8], 4, 2),
             plan(&[4, 4], 5, 2),
             plan(&[4, 4], 4, 3),
+            plan(&[4, 4], 4, 2).on_hosts(&[2]).unwrap(),
         ] {
             assert_ne!(base.fingerprint(), other.fingerprint());
         }
@@ -317,9 +312,10 @@ mod tests {
         ) {
             prop_assume!(workers <= lanes);
             let plan = Plan::new(chunks(&[1]), lanes, workers).unwrap();
-            let covered: Vec<_> = plan.partials().iter().flat_map(|p| p.lanes.clone()).collect();
+            let partials = plan.partials_for(0);
+            let covered: Vec<_> = partials.iter().flat_map(|p| p.lanes.clone()).collect();
             prop_assert_eq!(covered, (0..lanes).collect::<Vec<_>>());
-            for partial in plan.partials() {
+            for partial in partials {
                 prop_assert_eq!(&plan.partials_of(partial.rank)[partial.index], &partial.lanes);
             }
         }

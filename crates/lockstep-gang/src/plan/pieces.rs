@@ -103,7 +103,8 @@ impl Plan {
     /// Whether `rank` fetches a piece of another: all do, but for products, which are for one lane.
     pub fn reads(&self, rank: usize, piece: usize) -> bool {
         match piece.checked_sub(self.chunks.len() + self.shares.len()) {
-            None => true,
+            // Of other pieces, only chunks are in a tree.
+            None => piece >= self.chunks() || self.crosses_to(rank, piece),
             Some(number) => self.lanes_of(rank).contains(&(number % self.lanes)),
         }
     }

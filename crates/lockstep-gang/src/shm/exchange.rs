@@ -125,12 +125,11 @@ impl Collective for ShmCollective {
             self.steps + 1,
             "a rank votes before it ends a step"
         );
-        let mut largest = 0;
         for rank in 0..self.plan.workers() {
             let offset = self.layout.vote(rank, self.steps);
             self.wait_for(rank, offset, self.casts, || "end the step".to_owned())?;
-            largest = largest.max(self.region.word(offset + 8).load(Relaxed));
         }
+        let largest = self.largest_vote();
         self.steps += 1;
         self.beat();
         Ok(largest)
@@ -145,28 +144,79 @@ impl Collective for ShmCollective {
         );
         // At least one round, so that gathering nothing is a barrier.
         for begin in (0..len.max(1)).step_by(GATHER) {
-            self.check_generation()?;
             let piece = begin..len.min(begin + GATHER);
-            let round = self.gathers;
-            self.gathers += 1;
-            for (index, number) in mine[piece.clone()].iter().enumerate() {
-                let offset = self.layout.gathered(self.rank, round, index);
-                self.region.word(offset).store(number.to_bits(), Relaxed);
-            }
-            self.set(self.layout.gather(self.rank, round), self.gathers);
+            self.offer(&mine[piece.clone()])?;
             for rank in 0..workers {
-                let offset = self.layout.gather(rank, round);
+                let offset = self.layout.gather(rank, self.gathers - 1);
                 self.wait_for(rank, offset, self.gathers, || {
                     "take part in a gathering".to_owned()
                 })?;
-                let all = &mut all[rank * len..][piece.clone()];
-                for (index, number) in all.iter_mut().enumerate() {
-                    let offset = self.layout.gathered(rank, round, index);
-                    *number = f64::from_bits(self.region.word(offset).load(Relaxed));
-                }
+                self.read_offer(rank, &mut all[rank * len..][piece.clone()]);
             }
         }
         self.beat();
         Ok(())
+    }
+}
+
+/// The exchange in halves, for one who has other things to do while it waits.
+impl ShmCollective {
+    /// The first rank that has not posted an own chunk.
+    pub(crate) fn missing_post(&mut self, chunk: usize) -> Option<usize> {
+        if self.arrived[chunk] {
+            return None;
+        }
+        let next = self.posts[chunk] + 1;
+        let mut others = self.plan.others(self.rank);
+        let missing = others.find(|&peer| !self.is_at(self.layout.posted(peer, chunk), next));
+        self.arrived[chunk] = missing.is_none();
+        missing
+    }
+
+    /// Whether new values of a chunk that another rank holds are there.
+    pub(crate) fn is_published(&self, chunk: usize) -> bool {
+        self.is_at(self.layout.published(chunk), self.next_round(chunk))
+    }
+
+    /// The first rank that has not voted on the step.
+    pub(crate) fn missing_vote(&self) -> Option<usize> {
+        let mut ranks = 0..self.plan.workers();
+        ranks.find(|&rank| !self.is_at(self.layout.vote(rank, self.steps), self.casts))
+    }
+
+    /// The largest vote on the step, of which all are there.
+    pub(crate) fn largest_vote(&self) -> u64 {
+        let vote = |rank| self.layout.vote(rank, self.steps) + 8;
+        let votes = (0..self.plan.workers()).map(|rank| self.region.word(vote(rank)).load(Relaxed));
+        votes.max().unwrap_or(0)
+    }
+
+    /// Offers numbers to all ranks, at most [`GATHER`] of them.
+    pub(crate) fn offer(&mut self, mine: &[f64]) -> Result<(), GangError> {
+        self.check_generation()?;
+        let round = self.gathers;
+        self.gathers += 1;
+        for (index, number) in mine.iter().enumerate() {
+            let offset = self.layout.gathered(self.rank, round, index);
+            self.region.word(offset).store(number.to_bits(), Relaxed);
+        }
+        self.set(self.layout.gather(self.rank, round), self.gathers);
+        Ok(())
+    }
+
+    /// The first rank that has not offered its numbers of the round.
+    pub(crate) fn missing_offer(&self) -> Option<usize> {
+        let mut ranks = 0..self.plan.workers();
+        let round = self.gathers - 1;
+        ranks.find(|&rank| !self.is_at(self.layout.gather(rank, round), self.gathers))
+    }
+
+    /// Reads what a rank has offered in the round.
+    pub(crate) fn read_offer(&self, rank: usize, into: &mut [f64]) {
+        let round = self.gathers - 1;
+        for (index, number) in into.iter_mut().enumerate() {
+            let offset = self.layout.gathered(rank, round, index);
+            *number = f64::from_bits(self.region.word(offset).load(Relaxed));
+        }
     }
 }

@@ -18,6 +18,7 @@ mod wait;
 
 pub use control::ShmControl;
 pub use segment::Segment;
+pub(crate) use wait::Backoff;
 
 use crate::{AbortSwitch, Deadline, GangError, Membership, Plan, SharingCollective};
 use control::{CALLED_OFF, LOST};
@@ -137,7 +138,7 @@ impl ShmCollective {
     }
 
     /// Tells whoever looks that this process lives.
-    fn beat(&mut self) {
+    pub(crate) fn beat(&mut self) {
         self.beats += 1;
         self.region
             .word(self.layout.heartbeat(self.rank))
@@ -158,7 +159,7 @@ impl ShmCollective {
     }
 
     /// Why waiting for anything makes no sense any more, if so.
-    fn check_abort(&self) -> Result<(), GangError> {
+    pub(crate) fn check_abort(&self) -> Result<(), GangError> {
         let (generation, word) = unstamp(self.region.word(SegmentLayout::ABORT).load(Acquire));
         if generation == self.generation && word == CALLED_OFF {
             return Err(GangError::Aborted);
@@ -174,6 +175,11 @@ impl ShmCollective {
             return Err(GangError::Aborted);
         }
         self.check_generation()
+    }
+
+    /// Whether a rank left on its own account.
+    pub(crate) fn has_left(&self, rank: usize) -> bool {
+        self.region.word(self.layout.left(rank)).load(Acquire) >= stamp(self.generation, 1)
     }
 
     /// Waits until `peer`'s stamp at `offset` comes to `sequence`.
@@ -199,9 +205,8 @@ impl ShmCollective {
                     .word(this.layout.heartbeat(this.rank))
                     .store(beats, Relaxed);
                 this.check_abort()?;
-                let left = this.region.word(this.layout.left(peer)).load(Acquire);
                 // It may have done its part just before it left.
-                if left >= stamp(this.generation, 1) && !this.is_at(offset, sequence) {
+                if this.has_left(peer) && !this.is_at(offset, sequence) {
                     let reason = format!("it left and did not {}", what());
                     return Err(GangError::PeerLost { rank: peer, reason });
                 }
@@ -221,8 +226,15 @@ impl ShmCollective {
         waited
     }
 
+    /// Whether nobody can be reading the last values of a piece any more.
+    pub(crate) fn may_publish(&self, piece: usize) -> bool {
+        piece >= self.plan.chunks()
+            || self.arrived.get(piece) == Some(&true)
+            || self.together() > self.published_after[piece]
+    }
+
     /// A piece that this rank is about to publish.
-    fn values_mut(&mut self, piece: usize) -> Result<&mut [f32], GangError> {
+    pub(crate) fn values_mut(&mut self, piece: usize) -> Result<&mut [f32], GangError> {
         assert!(
             self.holds(piece),
             "rank {} does not hold chunk {piece}",
@@ -230,9 +242,7 @@ impl ShmCollective {
         );
         self.check_generation()?;
         assert!(
-            piece >= self.plan.chunks()
-                || self.arrived.get(piece) == Some(&true)
-                || self.together() > self.published_after[piece],
+            self.may_publish(piece),
             "chunk {piece} may still be read: it has not arrived, and the peers have not been heard"
         );
         let (offset, len) = (self.layout.values(piece), self.plan.chunk(piece).len());
@@ -243,7 +253,7 @@ impl ShmCollective {
     }
 
     /// A piece that was published in this round, by this rank or for it.
-    fn values(&self, piece: usize) -> &[f32] {
+    pub(crate) fn values(&self, piece: usize) -> &[f32] {
         let (offset, len) = (self.layout.values(piece), self.plan.chunk(piece).len());
         // SAFETY: its holder has published this round, and the next is published only after this rank
         // has posted the chunk again, shared something, ended the step or come to a barrier, all of
@@ -252,7 +262,7 @@ impl ShmCollective {
     }
 
     /// Lets peers fetch a piece whose values this rank has written.
-    fn set_published(&mut self, chunk: usize) -> Result<(), GangError> {
+    pub(crate) fn set_published(&mut self, chunk: usize) -> Result<(), GangError> {
         self.check_generation()?;
         if self.arrived.get_mut(chunk).is_some_and(std::mem::take) {
             self.posts[chunk] += 1;

@@ -61,14 +61,23 @@ impl Segment {
             // it is not open; it is duplicated, never closed.
             let inherited = unsafe { BorrowedFd::borrow_raw(number) };
             fcntl_setfd(inherited, FdFlags::CLOEXEC)?;
-            let file = File::from(fcntl_dupfd_cloexec(inherited, 3)?);
-            let bytes = file.metadata()?.len() as usize;
-            require_sealed(&file)?;
-            Ok(Self { file, bytes })
+            Self::sealed(File::from(fcntl_dupfd_cloexec(inherited, 3)?))
         };
         open().map_err(GangError::io(format!(
             "take over shared memory as descriptor {number}"
         )))
+    }
+
+    /// A file that is one, and whose size never changes.
+    pub(crate) fn sealed(file: File) -> std::io::Result<Self> {
+        let bytes = file.metadata()?.len() as usize;
+        require_sealed(&file)?;
+        Ok(Self { file, bytes })
+    }
+
+    /// The number of its descriptor in this process.
+    pub fn number(&self) -> RawFd {
+        self.file.as_raw_fd()
     }
 
     /// Another handle on the same memory.

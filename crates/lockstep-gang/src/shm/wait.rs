@@ -27,8 +27,8 @@ pub(crate) fn wait_until<E>(
     mut ready: impl FnMut() -> bool,
     mut check: impl FnMut(Duration) -> Result<(), E>,
 ) -> Result<(), E> {
-    let begin = Instant::now();
-    while spin && begin.elapsed() < SPIN_TIME {
+    let backoff = Backoff::new(spin);
+    while !backoff.is_due() {
         for _ in 0..SPINS {
             if ready() {
                 return Ok(());
@@ -40,12 +40,34 @@ pub(crate) fn wait_until<E>(
         if ready() {
             return Ok(());
         }
-        let waited = begin.elapsed();
-        check(waited)?;
-        if waited < YIELD_TIME {
-            thread::yield_now();
-        } else {
-            thread::sleep(SLEEP);
+        check(backoff.begin.elapsed())?;
+        backoff.pause();
+    }
+}
+
+/// How somebody waits who has other things to do meanwhile.
+pub(crate) struct Backoff {
+    begin: Instant,
+    spin: bool,
+}
+
+impl Backoff {
+    /// A wait begins.
+    pub(crate) fn new(spin: bool) -> Self {
+        let begin = Instant::now();
+        Self { begin, spin }
+    }
+
+    /// Whether it is time to let others run, and to look whether waiting still makes sense.
+    pub(crate) fn is_due(&self) -> bool {
+        !self.spin || self.begin.elapsed() >= SPIN_TIME
+    }
+
+    /// Lets others run for a moment.
+    pub(crate) fn pause(&self) {
+        match self.begin.elapsed() < YIELD_TIME {
+            true => thread::yield_now(),
+            false => thread::sleep(SLEEP),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! A connection between every two ranks of a gang.
 //!
-//! Rank i connects to all ranks below it and is connected to by all above, all at the same time, so that
+//! Two ranks may have several connections, or *streams*, where few peers would keep only a few cores and a part of
+//! the network busy. Rank i connects to all ranks below it and is connected to by all above, all at the same time, so that
 //! one that is lost hides no other. Both ends of a connection prove that they hold the key of this pair
 //! of ranks in this generation, and show each other their plan. Forming the mesh can be called off at
 //! any moment; the listener stays as it was, for the next generation.
@@ -66,17 +67,32 @@ pub struct Mesh<'a> {
     pub refused: &'a dyn Fn(Refusal),
 }
 
-/// A connection to a peer, or why there is none.
-type Dialed = (usize, Result<SecureChannel, GangError>);
+/// A connection to a peer by its number, or why there is none.
+type Dialed = (usize, usize, Result<SecureChannel, GangError>);
 
-/// Connects a rank with all its peers. Returns the connections by rank, `None` for this rank itself.
+/// Connections that a rank has to all peers together, if they are few.
+const STREAMS: usize = 2;
+
+/// Bits of the number in an introduction that are the generation; those above are the stream.
+const GENERATION_BITS: u32 = 16;
+
+/// How many connections two ranks have. Both find the same, since it depends on the plan alone.
+fn streams_to_a_peer(plan: &Plan) -> usize {
+    let peers = plan.posting().saturating_sub(1).max(1);
+    (STREAMS / peers).max(1)
+}
+
+/// Connects a rank with all that the plan links it with. Returns the connections by rank, `None` where there are none.
 pub(super) fn connect(
     mesh: &Mesh<'_>,
     plan: &Plan,
     membership: &Membership,
-) -> Result<Vec<Option<SecureChannel>>, GangError> {
+) -> Result<Vec<Option<Vec<SecureChannel>>>, GangError> {
+    let streams = streams_to_a_peer(plan);
     let (rank, deadline) = (membership.rank, membership.deadline);
     let begin = Instant::now();
+    let ranks = 0..mesh.peers.len();
+    let linked: Vec<bool> = ranks.map(|peer| plan.are_linked(rank, peer)).collect();
     let fingerprint = plan.fingerprint();
     let listener = mesh
         .listener
@@ -86,20 +102,23 @@ pub(super) fn connect(
     let mut acceptor = Acceptor::new(
         listener,
         &fingerprint.to_le_bytes(),
-        key_of(mesh, membership),
+        key_of(mesh, membership, streams),
     )?;
     let over = Over::default();
-    let dialed = dial(mesh, fingerprint, membership, &over.0)?;
-    let mut channels: Vec<Option<SecureChannel>> = mesh.peers.iter().map(|_| None).collect();
-    let missing = |channels: &[Option<SecureChannel>]| {
-        (0..channels.len()).find(|&peer| peer != rank && channels[peer].is_none())
+    let dialed = dial(mesh, fingerprint, membership, (streams, &linked), &over.0)?;
+    let of_a_peer = || (0..streams).map(|_| None).collect();
+    let mut channels: Vec<Vec<Option<SecureChannel>>> =
+        mesh.peers.iter().map(|_| of_a_peer()).collect();
+    let missing = |channels: &[Vec<Option<SecureChannel>>]| {
+        let mut peers = (0..channels.len()).filter(|&peer| linked[peer]);
+        peers.find(|&peer| channels[peer].iter().any(Option::is_none))
     };
     while let Some(awaited) = missing(&channels) {
         if membership.abort.is_aborted() {
             return Err(GangError::Aborted);
         }
-        while let Ok((peer, result)) = dialed.try_recv() {
-            channels[peer] = Some(result?);
+        while let Ok((peer, stream, result)) = dialed.try_recv() {
+            channels[peer][stream] = Some(result?);
         }
         if membership.abort.in_vain(begin.elapsed()) > deadline.0 {
             return Err(timeout(awaited, deadline));
@@ -111,13 +130,18 @@ pub(super) fn connect(
                 let peer = introduction.from as usize;
                 // One that follows another plan reads so off the card that it was shown.
                 if card == fingerprint.to_le_bytes() {
-                    channels[peer].get_or_insert(channel);
+                    let stream = (introduction.number >> GENERATION_BITS) as usize;
+                    channels[peer][stream].get_or_insert(channel);
                 }
             }
         }
     }
     lockstep_base::failpoint::reach("mesh.formed");
-    Ok(channels)
+    let all = channels.into_iter().enumerate().map(|(peer, streams)| {
+        let streams: Vec<SecureChannel> = streams.into_iter().flatten().collect();
+        linked[peer].then_some(streams)
+    });
+    Ok(all.collect())
 }
 
 /// Ends the threads that connect, however forming the mesh ends.
@@ -131,7 +155,7 @@ impl Drop for Over {
 }
 
 /// Which key one who connects must know.
-fn key_of(mesh: &Mesh<'_>, membership: &Membership) -> KeyOf {
+fn key_of(mesh: &Mesh<'_>, membership: &Membership, streams: usize) -> KeyOf {
     let keys: Vec<Secret> = mesh.peers.iter().map(|peer| peer.key.clone()).collect();
     let (rank, generation) = (membership.rank, membership.generation);
     Arc::new(move |introduction: Introduction| {
@@ -145,10 +169,14 @@ fn key_of(mesh: &Mesh<'_>, membership: &Membership) -> KeyOf {
         if purpose != Purpose::Mesh || to as usize != rank || peer <= rank || peer >= keys.len() {
             return Err(format!("rank {rank} does not expect it"));
         }
-        if number != u32::from(generation) {
+        let (stream, theirs) = (number >> GENERATION_BITS, number as u16);
+        if theirs != generation {
             return Err(format!(
-                "it is of generation {number}, and this gang of generation {generation}"
+                "it is of generation {theirs}, and this gang of generation {generation}"
             ));
+        }
+        if stream as usize >= streams {
+            return Err(format!("it is connection {stream} of {streams}"));
         }
         Ok(keys[peer].clone())
     })
@@ -159,16 +187,23 @@ fn dial(
     mesh: &Mesh<'_>,
     fingerprint: u64,
     membership: &Membership,
+    (streams, linked): (usize, &[bool]),
     over: &AbortSwitch,
 ) -> Result<Receiver<Dialed>, GangError> {
     let (report, dialed) = channel();
-    for (peer, MeshPeer { address, key }) in mesh.peers.iter().enumerate().take(membership.rank) {
+    let below = mesh.peers.iter().enumerate().take(membership.rank);
+    for (peer, MeshPeer { address, key }) in below.filter(|&(peer, _)| linked[peer]) {
         let (report, member, address) = (report.clone(), membership.clone(), *address);
         let (key, over) = (key.clone(), over.clone());
         let dial = move || {
-            let result = reach(peer, address, &key, fingerprint, &member, &over);
-            // Nobody listens any more when the mesh was called off: then the connection is dropped.
-            let _ = report.send((peer, result));
+            for stream in 0..streams {
+                let result = reach((peer, stream), address, &key, fingerprint, &member, &over);
+                let failed = result.is_err();
+                // Nobody listens any more when the mesh was called off: then the connection is dropped.
+                if report.send((peer, stream, result)).is_err() || failed {
+                    return;
+                }
+            }
         };
         std::thread::Builder::new()
             .name(format!("to-rank-{peer}"))
@@ -178,9 +213,9 @@ fn dial(
     Ok(dialed)
 }
 
-/// Connects to one rank and proves to be this one.
+/// Makes one connection to a rank and proves to be this one.
 fn reach(
-    peer: usize,
+    (peer, stream): (usize, usize),
     address: SocketAddr,
     key: &Secret,
     fingerprint: u64,
@@ -189,7 +224,7 @@ fn reach(
 ) -> Result<SecureChannel, GangError> {
     let lost = |reason: String| GangError::PeerLost { rank: peer, reason };
     let patience = member.deadline.0.max(LOOK);
-    let stream = TcpStream::connect_timeout(&address, patience).map_err(|error| {
+    let connection = TcpStream::connect_timeout(&address, patience).map_err(|error| {
         match error.kind() {
             ErrorKind::TimedOut | ErrorKind::WouldBlock => timeout(peer, member.deadline),
             // It has listened since before its address was known.
@@ -201,12 +236,12 @@ fn reach(
         purpose: Purpose::Mesh,
         from: member.rank as u32,
         to: peer as u32,
-        number: member.generation.into(),
+        number: u32::from(member.generation) | (stream as u32) << GENERATION_BITS,
     };
     let mine = fingerprint.to_le_bytes();
     // The peer may answer late, for as long as the one who forms the mesh waits for it.
     let never = Instant::now() + NEVER;
-    let (theirs, channel) = handshake::initiate(stream, introduction, key, &mine, never, over)
+    let (theirs, channel) = handshake::initiate(connection, introduction, key, &mine, never, over)
         .map_err(|failure| match failure {
             HandshakeFailure::Aborted => GangError::Aborted,
             HandshakeFailure::Late => timeout(peer, member.deadline),

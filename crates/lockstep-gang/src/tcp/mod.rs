@@ -1,29 +1,35 @@
 //! The exchange among workers of several hosts, over TCP.
 //!
-//! Every two ranks have a connection of their own, and each rank two threads for each peer: one takes
-//! in what comes, always, and one sends what is queued for it. So no call that sends ever waits for a
-//! peer, a slow one delays nobody who does not need it, and two ranks cannot block each other. A connection that ends without a goodbye is a peer that died, and
-//! an error at once, whoever this rank is waiting for.
+//! Every two ranks have connections of their own, and a few threads of each rank, its [loops](event_loop), take
+//! in what comes over any of them, always, and send what is queued. So no call that sends ever waits for a
+//! peer, a slow one delays nobody who does not need it, and two ranks cannot block each other. A connection
+//! that ends without a goodbye is a peer that died, and an error at once, whoever this rank is waiting for.
 
 mod buffers;
+mod connection;
+mod event_loop;
 mod exchange;
 mod frame;
 mod mesh;
+mod outgoing;
 mod peer;
+mod reader;
 mod receiver;
 mod sender;
-mod wire;
+mod writer;
 
 pub use mesh::{Mesh, MeshPeer};
 
 use crate::collective::GATHER;
 use crate::shares::ShareBuffers;
 use crate::{GangError, Membership, Plan};
-use buffers::Copies;
+use buffers::FreeBuffers;
+use event_loop::{Loops, LoopsToBe};
 use frame::{FrameHeader, FrameKind, HEADER};
 use peer::{Ends, LOOK, Peer};
-use receiver::{PeerEvent, events_of_a_peer};
+use receiver::{PeerEvent, events_of_a_connection};
 use sender::{Frame, Numbers, Patience};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver as Channel, sync_channel};
@@ -35,28 +41,49 @@ const DRAIN_LOOK: Duration = Duration::from_micros(200);
 /// One rank's end of the exchange over TCP.
 #[derive(Debug)]
 pub struct TcpCollective {
-    plan: Arc<Plan>,
+    plan: Plan,
     rank: usize,
     generation: u16,
     patience: Patience,
     /// By rank; `None` for this one.
     peers: Vec<Option<Peer>>,
+    loops: Loops,
     events: Channel<(usize, PeerEvent)>,
     /// Why the exchange cannot go on, once that is so.
     failure: Option<LinkFailure>,
-    /// For each chunk: its partial sums one after the other if another rank owns it, else empty.
-    outboxes: Vec<Arc<Vec<f32>>>,
-    /// What was published and may still be under way.
-    copies: Copies,
+    /// For each chunk that is about to be posted: its partial sums one after the other; else empty.
+    outboxes: Vec<Vec<f32>>,
+    /// Buffers for what is sent, and those that were sent and come back.
+    free: FreeBuffers,
+    spent: Channel<Vec<f32>>,
     /// This rank's parts of two rounds of gathering, used in turn.
     gathering: [Arc<Vec<f64>>; 2],
     shares: ShareBuffers,
+    /// The ranks that vote and gather.
+    voters: Vec<usize>,
+    /// Chunks whose new values came and were not looked at yet, where somebody asks for those.
+    fresh: Option<VecDeque<usize>>,
     /// How often each chunk was posted or published by this rank.
     sent: Vec<u64>,
     votes: u64,
     /// This rank's vote on the step, once cast.
     vote: Option<u64>,
     gathers: u64,
+}
+
+/// The lengths of all that a rank can have under way: what it posts, and a copy of what it publishes for each reader.
+fn outgoing(plan: &Plan, rank: usize) -> Vec<usize> {
+    let mut lengths = Vec::new();
+    for piece in 0..plan.pieces() {
+        let length = plan.chunk(piece).len();
+        if plan.owner(piece) == rank {
+            let readers = plan.others(rank).filter(|&other| plan.reads(other, piece));
+            lengths.extend(readers.map(|_| length));
+        } else if piece < plan.chunks() && plan.posts(rank, piece) {
+            lengths.push(length * plan.partials_of(rank).len());
+        }
+    }
+    lengths
 }
 
 #[derive(Debug)]
@@ -104,8 +131,10 @@ impl TcpCollective {
         }
         let channels = mesh::connect(mesh, &plan, membership)?;
 
-        let plan = Arc::new(plan);
-        let (sender, events) = sync_channel(plan.workers() * events_of_a_peer(&plan));
+        let streams = channels.iter().flatten().map(Vec::len).sum();
+        let outgoing = outgoing(&plan, rank);
+        let (spent, returned) = sync_channel(outgoing.len());
+        let (sender, events) = sync_channel(streams * events_of_a_connection(&plan));
         let patience = Patience {
             deadline: membership.deadline,
             abort: membership.abort.clone(),
@@ -116,38 +145,67 @@ impl TcpCollective {
             rank,
             generation,
             plan: &plan,
+            events: &sender,
+            spent: &spent,
             patience: &patience,
         };
-        let mut peers = Vec::with_capacity(channels.len());
-        for (peer, channel) in channels.into_iter().enumerate() {
-            let start = |channel| Peer::start(channel, peer, &ends, &sender);
-            peers.push(channel.map(start).transpose()?);
+        let loops = LoopsToBe::new(streams)?;
+        let mut next = 0;
+        let (mut peers, mut connections) = (Vec::with_capacity(channels.len()), Vec::new());
+        for (peer, channels) in channels.into_iter().enumerate() {
+            let Some(channels) = channels else {
+                peers.push(None);
+                continue;
+            };
+            // Connections take turns with the loops.
+            let turns = next..next + channels.len();
+            next = turns.end;
+            let numbers: Vec<usize> = turns.map(|turn| turn % loops.wakers.len()).collect();
+            let wakers: Vec<_> = (numbers.iter())
+                .map(|&number| loops.wakers[number].clone())
+                .collect();
+            let (peer, own) = Peer::new(channels, peer, &ends, &wakers)?;
+            peers.push(Some(peer));
+            connections.extend(numbers.into_iter().zip(own));
         }
-        let outbox = |chunk| match plan.owner(chunk) == rank {
-            true => Arc::default(),
-            false => Arc::new(vec![
-                0.0;
-                plan.chunk(chunk).len() * plan.partials_of(rank).len()
-            ]),
-        };
-        let own = (0..plan.pieces()).filter(|&piece| plan.owner(piece) == rank);
+        let loops = loops.start(connections, &patience)?;
         Ok(Self {
-            outboxes: (0..plan.chunks()).map(outbox).collect(),
-            copies: Copies::new(own.map(|piece| plan.chunk(piece).len())),
+            outboxes: vec![Vec::new(); plan.chunks()],
+            free: FreeBuffers::new(outgoing.into_iter()),
+            spent: returned,
             gathering: [(); 2].map(|()| Arc::new(Vec::with_capacity(GATHER))),
             sent: vec![0; plan.pieces()],
             shares: ShareBuffers::new(&plan),
+            voters: plan.voters(),
+            fresh: None,
             plan,
             rank,
             generation,
             patience,
             peers,
+            loops,
             events,
             failure: None,
             votes: 0,
             vote: None,
             gathers: 0,
         })
+    }
+
+    /// Asks to be told which chunks have new values.
+    pub(crate) fn follow(&mut self) {
+        self.fresh = Some(VecDeque::with_capacity(self.plan.chunks()));
+    }
+
+    /// A chunk of another rank whose new values have come, each once, in the order in which they came.
+    pub(crate) fn next_fresh(&mut self) -> Option<usize> {
+        self.take_in();
+        self.fresh.as_mut()?.pop_front()
+    }
+
+    /// Whether nothing more comes from a rank, since it left on its own account.
+    pub(crate) fn has_left(&self, rank: usize) -> bool {
+        self.peers[rank].as_ref().is_some_and(Peer::has_left)
     }
 
     /// Takes note of everything that has come, without waiting.
@@ -162,14 +220,21 @@ impl TcpCollective {
             return;
         };
         match event {
-            PeerEvent::Chunk(chunk, buffer) => peer.chunks[chunk] = Some(buffer),
+            PeerEvent::Chunk(chunk, buffer) => {
+                peer.chunks[chunk] = Some(buffer);
+                if let Some(fresh) = &mut self.fresh
+                    && self.plan.owner(chunk) == rank
+                {
+                    fresh.push_back(chunk);
+                }
+            }
             PeerEvent::Gathered(buffer) => peer.gathered.push_back(buffer),
             PeerEvent::Vote(vote) if peer.votes.len() < 2 => peer.votes.push_back(vote),
             PeerEvent::Vote(_) => {
                 let what = "it voted two steps ahead".to_owned();
                 self.failure.get_or_insert(LinkFailure::Broken(rank, what));
             }
-            PeerEvent::Left => peer.left = true,
+            PeerEvent::Left => peer.said_goodbye(),
             PeerEvent::Lost(reason) => {
                 self.failure.get_or_insert(LinkFailure::Lost(rank, reason));
             }
@@ -183,7 +248,7 @@ impl TcpCollective {
     }
 
     /// Why waiting for anything makes no sense any more, if so.
-    fn check(&self) -> Result<(), GangError> {
+    pub(crate) fn check(&self) -> Result<(), GangError> {
         if self.patience.abort.is_aborted() {
             return Err(GangError::Aborted);
         }
@@ -221,7 +286,7 @@ impl TcpCollective {
                 return Ok(taken);
             }
             self.check()?;
-            if self.peer(rank).left {
+            if self.peer(rank).has_left() {
                 let reason = format!("it left and did not {}", what());
                 return Err(GangError::PeerLost { rank, reason });
             }
@@ -244,6 +309,15 @@ impl TcpCollective {
         }
     }
 
+    /// A buffer for so many numbers to be sent.
+    fn buffer(&mut self, length: usize) -> Vec<f32> {
+        while let Ok(buffer) = self.spent.try_recv() {
+            self.free.give_back(buffer);
+        }
+        // There are as many as the protocol lets be under way, so that this is for a caller who does more than that.
+        self.free.take(length).unwrap_or_else(|| vec![0.0; length])
+    }
+
     fn header(&self, kind: FrameKind, chunk: usize, length: usize, sequence: u64) -> FrameHeader {
         FrameHeader {
             generation: self.generation,
@@ -263,7 +337,8 @@ impl TcpCollective {
         numbers: &Numbers,
     ) -> Result<(), GangError> {
         let bytes = numbers.bytes();
-        let sent = self.peer(rank).sender.send_now(&header, bytes);
+        let chunk = header.chunk as usize;
+        let sent = self.peer(rank).sender(chunk).send_now(&header, bytes);
         match sent == HEADER + bytes.len() {
             true => Ok(()),
             false => self.queue(rank, header, numbers.clone(), sent),
@@ -280,13 +355,14 @@ impl TcpCollective {
         sent: usize,
     ) -> Result<(), GangError> {
         let begin = Instant::now();
+        let chunk = header.chunk as usize;
         let mut frame = Frame {
             header,
             numbers,
             sent,
         };
         loop {
-            frame = match self.peer(rank).sender.queue(frame) {
+            frame = match self.peer(rank).sender(chunk).queue(frame) {
                 Ok(()) => return Ok(()),
                 Err(Some(frame)) => frame,
                 Err(None) => {
@@ -314,9 +390,12 @@ impl TcpCollective {
         }
     }
 
-    fn send_to_all(&mut self, header: FrameHeader, numbers: &Numbers) -> Result<(), GangError> {
-        for rank in self.plan.others(self.rank) {
-            self.send(rank, header, numbers)?;
+    fn send_to_voters(&mut self, header: FrameHeader, numbers: &Numbers) -> Result<(), GangError> {
+        for number in 0..self.voters.len() {
+            let rank = self.voters[number];
+            if rank != self.rank {
+                self.send(rank, header, numbers)?;
+            }
         }
         Ok(())
     }
@@ -325,15 +404,17 @@ impl TcpCollective {
     /// takes too long.
     fn drain(&mut self) {
         let begin = Instant::now();
-        let is_finished = |peer: &Peer| peer.sender.is_finished();
-        while !self.peers.iter().flatten().all(is_finished) {
+        loop {
+            if self.peers.iter().flatten().all(Peer::is_sent_all) {
+                break;
+            }
             self.take_in();
             if self.check().is_err() || begin.elapsed() > self.patience.deadline.0 {
                 break;
             }
             std::thread::sleep(DRAIN_LOOK);
         }
-        // Whoever still waits for room gives up.
+        // Whatever still waits for room is given up.
         self.patience.given_up.store(true, Ordering::Release);
     }
 }
@@ -350,18 +431,12 @@ impl Drop for TcpCollective {
             numbers: Numbers::None,
             sent: 0,
         };
-        for peer in self.peers.iter_mut().flatten() {
+        for sender in self.peers.iter_mut().flatten().flat_map(Peer::senders) {
             // A worker that panics did not mean to leave: its peers see a connection that ended.
-            peer.sender.close((!panics).then(|| goodbye.clone()));
+            sender.close((!panics).then(|| goodbye.clone()));
         }
         self.drain();
-        for peer in self.peers.iter_mut().flatten() {
-            peer.sender.join();
-            peer.shut_down();
-        }
-        // A receiver that waits for room among the events must find that nobody takes them.
-        let (_, nobody) = sync_channel(0);
-        drop(std::mem::replace(&mut self.events, nobody));
-        self.peers.iter_mut().flatten().for_each(Peer::join);
+        self.loops.end();
+        self.peers.iter().flatten().for_each(Peer::shut_down);
     }
 }

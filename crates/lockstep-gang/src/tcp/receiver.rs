@@ -1,18 +1,17 @@
-//! The receiving end of one TCP connection: a thread that turns a peer's bytes into buffers.
+//! What may come over a connection, frame by frame.
 //!
-//! Every buffer is made at the start and belongs here. The receiver fills it, hands it over to
-//! the rank's own thread through a channel of fixed size, and gets it back when it was used. So a
-//! step allocates nothing, and no two threads ever see the same buffer.
+//! Every buffer is made at the start and belongs here. The receiver names the one that a frame's numbers are
+//! read to; it is handed over to the rank's own thread through a channel of fixed size, and comes back when it
+//! was used. So a step allocates nothing, and no two threads ever see the same buffer.
 //!
 //! A peer may be anything: each header is checked against the plan and the frames before it, before
 //! one byte that follows is read. What does not fit ends the connection with an error.
 
 use super::buffers::FreeBuffers;
-use super::frame::{FrameHeader, FrameKind};
-use super::wire::{FrameReader, ReadError};
+use super::frame::{FrameHeader, FrameKind, HEADER};
+use super::reader::ReadError;
 use crate::Plan;
 use crate::collective::GATHER;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver as Channel, SyncSender, sync_channel};
 
 /// What a rank learns from one of its peers.
@@ -24,7 +23,7 @@ pub(crate) enum PeerEvent {
     Gathered(Vec<f64>),
     /// Its vote on the next step.
     Vote(u64),
-    /// It left on its own account.
+    /// It left on its own account: nothing more comes over one of its connections.
     Left,
     /// The connection is gone.
     Lost(String),
@@ -34,23 +33,49 @@ pub(crate) enum PeerEvent {
     Broken(String),
 }
 
-/// A buffer on its way back.
+/// A buffer on its way in, or back.
 #[derive(Debug)]
 pub(crate) enum Used {
     Chunk(usize, Vec<f32>),
     Gathered(Vec<f64>),
 }
 
-/// Events that one peer can have under way: each of its buffers, two votes, and both ends of its
-/// connection.
-pub(crate) fn events_of_a_peer(plan: &Plan) -> usize {
+impl Used {
+    /// Where its numbers are read to.
+    pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
+        match self {
+            Self::Chunk(_, numbers) => bytemuck::cast_slice_mut(numbers),
+            Self::Gathered(numbers) => bytemuck::cast_slice_mut(numbers),
+        }
+    }
+}
+
+impl From<Used> for PeerEvent {
+    fn from(numbers: Used) -> Self {
+        match numbers {
+            Used::Chunk(chunk, buffer) => Self::Chunk(chunk, buffer),
+            Used::Gathered(buffer) => Self::Gathered(buffer),
+        }
+    }
+}
+
+/// What follows from a header.
+#[derive(Debug)]
+pub(super) enum Incoming {
+    /// The whole frame.
+    Event(PeerEvent),
+    /// Where its numbers are to be read to.
+    Numbers(Used),
+}
+
+/// Events that one connection can have under way: each of its buffers, two votes, and both of its ends.
+pub(crate) fn events_of_a_connection(plan: &Plan) -> usize {
     plan.pieces() + 7
 }
 
-/// One peer's receiver.
+/// What one peer may send over one connection.
+#[derive(Debug)]
 pub(crate) struct Receiver {
-    reader: FrameReader,
-    peer: usize,
     generation: u16,
     /// What the peer may send of each chunk.
     chunks: Vec<Slot>,
@@ -59,11 +84,11 @@ pub(crate) struct Receiver {
     gathers: u64,
     votes: u64,
     used: Channel<Used>,
-    events: SyncSender<(usize, PeerEvent)>,
 }
 
 /// What a peer may send of a chunk: frames of one kind and one length, each once the one before was
 /// used.
+#[derive(Debug)]
 struct Slot {
     kind: Option<FrameKind>,
     sequence: u64,
@@ -77,19 +102,20 @@ struct Slot {
 type End = PeerEvent;
 
 impl Receiver {
-    /// A receiver of what `peer` sends to `rank` through `reader`, and the way back for its buffers.
+    /// A receiver of what `peer` sends to `rank` over the connection that these chunks use, and the way back for
+    /// its buffers.
     pub(crate) fn new(
-        reader: FrameReader,
         peer: usize,
         rank: usize,
         generation: u16,
-        plan: &Arc<Plan>,
-        events: SyncSender<(usize, PeerEvent)>,
+        plan: &Plan,
+        uses: impl Fn(usize) -> bool,
     ) -> (Self, SyncSender<Used>) {
         let slot = |chunk| {
             let len = plan.chunk(chunk).len();
             let (kind, floats) = match plan.owner(chunk) {
-                owner if owner == rank && chunk < plan.chunks() => {
+                _ if !uses(chunk) => (None, 0),
+                owner if owner == rank && chunk < plan.chunks() && plan.posts(peer, chunk) => {
                     (Some(FrameKind::Post), len * plan.partials_of(peer).len())
                 }
                 owner if owner == peer && plan.reads(rank, chunk) => {
@@ -108,8 +134,6 @@ impl Receiver {
         let chunks: Vec<Slot> = (0..plan.pieces()).map(slot).collect();
         let expected = chunks.iter().filter(|slot| slot.kind.is_some());
         let receiver = Self {
-            reader,
-            peer,
             generation,
             free: FreeBuffers::new(expected.map(|slot| slot.length)),
             chunks,
@@ -117,27 +141,13 @@ impl Receiver {
             gathers: 0,
             votes: 0,
             used,
-            events,
         };
         (receiver, returns)
     }
 
-    /// Receives until the connection ends or nobody wants to hear of it any more.
-    pub(crate) fn run(mut self) {
-        loop {
-            let (event, ended) = match self.next() {
-                Ok(event) => (event, false),
-                Err(end) => (end, true),
-            };
-            if self.events.send((self.peer, event)).is_err() || ended {
-                return;
-            }
-        }
-    }
-
-    fn next(&mut self) -> Result<PeerEvent, End> {
-        let bytes = self.reader.header().map_err(ended)?;
-        let Some(header) = FrameHeader::decode(&bytes) else {
+    /// Checks a header, and says what follows from it.
+    pub(super) fn header(&mut self, bytes: &[u8; HEADER]) -> Result<Incoming, End> {
+        let Some(header) = FrameHeader::decode(bytes) else {
             return Err(PeerEvent::Broken(
                 "it sent bytes that are not a frame".to_owned(),
             ));
@@ -161,13 +171,13 @@ impl Receiver {
             FrameKind::Vote => {
                 self.votes += 1;
                 in_sequence(&header, self.votes)?;
-                Ok(PeerEvent::Vote(header.value))
+                Ok(Incoming::Event(PeerEvent::Vote(header.value)))
             }
             FrameKind::Goodbye => Err(PeerEvent::Left),
         }
     }
 
-    fn chunk(&mut self, header: &FrameHeader) -> Result<PeerEvent, End> {
+    fn chunk(&mut self, header: &FrameHeader) -> Result<Incoming, End> {
         let chunk = header.chunk as usize;
         let Some(slot) = self
             .chunks
@@ -186,16 +196,14 @@ impl Receiver {
             true => None,
             false => self.free.take(slot.length),
         };
-        let Some(mut buffer) = free else {
+        let Some(buffer) = free else {
             return Err(broken(header, "a chunk again before it was used"));
         };
         slot.used = true;
-        let bytes = bytemuck::cast_slice_mut(&mut buffer);
-        self.reader.numbers(bytes).map_err(ended)?;
-        Ok(PeerEvent::Chunk(chunk, buffer))
+        Ok(Incoming::Numbers(Used::Chunk(chunk, buffer)))
     }
 
-    fn gather(&mut self, header: &FrameHeader) -> Result<PeerEvent, End> {
+    fn gather(&mut self, header: &FrameHeader) -> Result<Incoming, End> {
         self.gathers += 1;
         in_sequence(header, self.gathers)?;
         let length = header.length as usize;
@@ -206,19 +214,17 @@ impl Receiver {
             return Err(broken(header, "a gathering again before the last was used"));
         };
         buffer.resize(length / 8, 0.0);
-        let bytes = bytemuck::cast_slice_mut(&mut buffer);
-        self.reader.numbers(bytes).map_err(ended)?;
-        Ok(PeerEvent::Gathered(buffer))
+        Ok(Incoming::Numbers(Used::Gathered(buffer)))
     }
-}
 
-/// A peer whose frames are altered on the way is lost like one whose connection ends: it may be healthy,
-/// and another connection may do better.
-fn ended(error: ReadError) -> End {
-    PeerEvent::Lost(match error {
-        ReadError::Ended(error) => format!("its connection ended: {error}"),
-        ReadError::Altered => "what it sent was altered on the way".to_owned(),
-    })
+    /// The last event of a connection from which nothing more can be read. A peer whose frames are altered on the
+    /// way is lost like one whose connection ends: it may be healthy, and another connection may do better.
+    pub(super) fn ended(&self, error: ReadError) -> End {
+        PeerEvent::Lost(match error {
+            ReadError::Ended(error) => format!("its connection ended: {error}"),
+            ReadError::Altered => "what it sent was altered on the way".to_owned(),
+        })
+    }
 }
 
 fn in_sequence(header: &FrameHeader, expected: u64) -> Result<(), End> {
@@ -240,7 +246,7 @@ fn broken(header: &FrameHeader, what: &str) -> End {
 
 #[cfg(test)]
 mod tests {
-    use super::super::frame::HEADER;
+    use super::super::reader::FrameReader;
     use super::*;
     use proptest::prelude::*;
     use std::io::Write;
@@ -250,10 +256,10 @@ mod tests {
     const GENERATION: u16 = 3;
 
     /// Rank 0 of three hears from rank 1, which owns chunk 1; chunk 2 is rank 0's, chunk 0 rank 2's.
-    fn plan() -> Arc<Plan> {
+    fn plan() -> Plan {
         let plan = Plan::new(vec![0..4, 4..8, 8..12], 3, 3).unwrap();
         assert_eq!([plan.owner(0), plan.owner(1), plan.owner(2)], [2, 1, 0]);
-        Arc::new(plan)
+        plan
     }
 
     /// Everything that rank 0 learns from these bytes, none of whose buffers it ever gives back.
@@ -264,13 +270,21 @@ mod tests {
         stream
             .set_read_timeout(Some(Duration::from_secs(60)))
             .unwrap();
-        let (sender, events) = sync_channel(1000);
-        let reader = FrameReader::new(stream, None);
-        let (receiver, _returns) = Receiver::new(reader, 1, 0, GENERATION, &plan(), sender);
+        let mut reader = FrameReader::new(None);
+        let (mut receiver, _returns) = Receiver::new(1, 0, GENERATION, &plan(), |_| true);
         peer.write_all(bytes).unwrap();
         peer.shutdown(Shutdown::Write).unwrap();
-        receiver.run();
-        events.into_iter().map(|(_, event)| event).collect()
+        let mut events = Vec::new();
+        loop {
+            let mut note = |event| {
+                events.push(event);
+                true
+            };
+            if let Err(end) = reader.read(&stream, &mut receiver, &mut note) {
+                events.push(end);
+                return events;
+            }
+        }
     }
 
     fn header(kind: FrameKind, chunk: u32, length: u32, sequence: u64) -> FrameHeader {

@@ -1,25 +1,25 @@
-//! The sending end of one TCP connection: a thread that writes what a rank hands to one peer.
+//! What a rank hands to one connection to be sent.
 //!
 //! The rank's own thread writes what the connection takes at once, if nothing is queued; that costs less
 //! than waking another thread. The rest goes into a queue, and the rank goes on computing. So a peer
 //! that reads slowly, or not at all, delays neither what other peers get nor the backward pass. The
 //! queue has room for all that the protocol lets be under way, each piece once, so putting a frame there
-//! does not wait. Sealed frames are always queued: sealing is work that another core can do.
+//! does not wait. Sealed frames are always queued, since sealing is work that another core can do; but a rank that
+//! gets ahead of the other cores [helps](super::outgoing).
 
-use super::frame::{FrameHeader, FrameKind};
-use super::receiver::PeerEvent;
-use super::wire::{self, FrameWriter};
-use crate::{AbortSwitch, Deadline, GangError, Plan};
-use std::io::{self, ErrorKind};
+use super::event_loop::Waker;
+use super::frame::{FrameHeader, HEADER};
+use super::outgoing::{Outgoing, SendState};
+use super::writer;
+use crate::{AbortSwitch, Deadline, Plan};
 use std::net::TcpStream;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver as Channel, SyncSender, TrySendError, sync_channel};
-use std::thread::JoinHandle;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Frames that can be under way to one peer: each piece, two votes, two gatherings, a goodbye.
-fn frames_to_a_peer(plan: &Plan) -> usize {
+/// Frames that can be under way over one connection: each piece, two votes, two gatherings, a goodbye.
+fn frames_under_way(plan: &Plan) -> usize {
     plan.pieces() + 5
 }
 
@@ -28,7 +28,7 @@ fn frames_to_a_peer(plan: &Plan) -> usize {
 pub(super) struct Frame {
     pub(super) header: FrameHeader,
     pub(super) numbers: Numbers,
-    /// Bytes of both that the peer was sent already.
+    /// Bytes of both that were sent already, or sealed to be sent.
     pub(super) sent: usize,
 }
 
@@ -37,8 +37,8 @@ pub(super) struct Frame {
 pub(super) enum Numbers {
     /// Nothing.
     None,
-    /// Partial sums, or new values.
-    Piece(Arc<Vec<f32>>),
+    /// Partial sums, or new values, that nobody else reads: they may be sealed where they are.
+    Piece(Vec<f32>),
     /// A rank's part of a gathering.
     Gathered(Arc<Vec<f64>>),
 }
@@ -53,7 +53,7 @@ impl Numbers {
     }
 }
 
-/// What ends the waits of all senders of a rank.
+/// What ends the waits of all connections of a rank.
 #[derive(Debug, Clone)]
 pub(super) struct Patience {
     pub(super) deadline: Deadline,
@@ -62,74 +62,110 @@ pub(super) struct Patience {
     pub(super) given_up: Arc<AtomicBool>,
 }
 
-/// The rank's handle on one peer's sender.
+impl Patience {
+    /// Whether a peer that has taken nothing in since then is waited for too long.
+    pub(super) fn is_over(&self, since: Instant) -> bool {
+        self.abort.in_vain(since.elapsed()) > self.deadline.0
+    }
+
+    /// Whether nothing more is worth sending to a peer that has no room.
+    pub(super) fn is_given_up(&self) -> bool {
+        self.abort.is_aborted() || self.given_up.load(Ordering::Acquire)
+    }
+}
+
+/// Sealed frames that a rank may be ahead of those who send: so many are in its caches.
+const AHEAD: usize = 4;
+
+/// The rank's handle on the sending half of one connection.
 #[derive(Debug)]
 pub(super) struct Sender {
     /// Taken away when the last frame was queued.
     queue: Option<SyncSender<Frame>>,
-    /// Frames that were queued and not sent yet. At zero the thread does nothing until the rank queues
-    /// another frame.
-    queued: Arc<AtomicUsize>,
-    /// Where the rank writes itself, unless frames are sealed.
-    direct: Option<TcpStream>,
-    thread: Option<JoinHandle<()>>,
+    state: Arc<SendState>,
+    outgoing: Arc<Mutex<Outgoing>>,
+    /// Where the rank writes itself at once, unless frames are sealed.
+    direct: Option<Arc<TcpStream>>,
+    /// Wakes the loop that the connection belongs to.
+    waker: Arc<Waker>,
+    patience: Patience,
+}
+
+/// The queue of a connection that carries this plan, and what is known of it.
+pub(super) fn queue_of_frames(plan: &Plan) -> (SyncSender<Frame>, Receiver<Frame>, Arc<SendState>) {
+    let (queue, frames) = sync_channel(frames_under_way(plan));
+    (queue, frames, Arc::default())
 }
 
 impl Sender {
-    /// Starts to send to `peer` what is queued, until the queue is closed or the connection fails,
-    /// which `events` are told.
-    pub(super) fn start(
-        writer: FrameWriter,
-        peer: usize,
-        plan: &Plan,
+    /// Hands what is queued to `outgoing`, which the loop that `waker` wakes sends, but for what the rank writes
+    /// to `direct`.
+    pub(super) fn new(
+        (queue, state): (SyncSender<Frame>, Arc<SendState>),
+        outgoing: Arc<Mutex<Outgoing>>,
+        direct: Option<Arc<TcpStream>>,
+        waker: Arc<Waker>,
         patience: Patience,
-        events: SyncSender<(usize, PeerEvent)>,
-    ) -> Result<Self, GangError> {
-        let (queue, frames) = sync_channel(frames_to_a_peer(plan));
-        let direct = writer.unsealed();
-        let direct = direct.map_err(GangError::io(format!("set up rank {peer}'s connection")))?;
-        let queued = Arc::new(AtomicUsize::new(0));
-        let left = queued.clone();
-        let thread = std::thread::Builder::new()
-            .name(format!("to-rank-{peer}"))
-            .spawn(move || {
-                if let Some(end) = run(writer, &frames, &left, &patience) {
-                    // Nobody listens any more when the rank itself has left.
-                    let _ = events.send((peer, end));
-                }
-            })
-            .map_err(GangError::io("start a thread to send"))?;
-        Ok(Self {
+    ) -> Self {
+        Self {
             queue: Some(queue),
-            queued,
+            state,
+            outgoing,
             direct,
-            thread: Some(thread),
-        })
+            waker,
+            patience,
+        }
     }
 
     /// Sends what the connection takes of a frame without waiting; returns how many bytes that is.
     pub(super) fn send_now(&self, header: &FrameHeader, numbers: &[u8]) -> usize {
         match &self.direct {
-            // Acquire: what the thread has written comes before this.
-            Some(stream) if self.queued.load(Ordering::Acquire) == 0 => {
-                // An error comes again when the thread goes on with the frame, and is reported there.
-                wire::send_now(stream, &header.encode(), numbers).unwrap_or(0)
+            // Whatever was written before comes before this.
+            Some(stream) if self.state.queued.load(Ordering::SeqCst) == 0 => {
+                let header = header.encode();
+                let mut sent = 0;
+                while sent < HEADER + numbers.len() {
+                    // An error comes again when the loop goes on with the frame, and is reported there.
+                    match writer::send_now(stream, &header, numbers, sent) {
+                        Ok(more) if more > 0 => sent += more,
+                        _ => break,
+                    }
+                }
+                sent
             }
             _ => 0,
         }
     }
 
-    /// Queues a frame; gives it back when there is no room, `None` when the sender has ended.
+    /// Queues a frame; gives it back when there is no room, `None` when the connection has ended.
     pub(super) fn queue(&self, frame: Frame) -> Result<(), Option<Frame>> {
+        if self.is_finished() {
+            return Err(None);
+        }
         let queue = self.queue.as_ref().ok_or(None)?;
-        self.queued.fetch_add(1, Ordering::Relaxed);
-        queue.try_send(frame).map_err(|error| {
-            self.queued.fetch_sub(1, Ordering::Relaxed);
+        // Before it is there: whoever sees the frame knows of it.
+        let before = self.state.queued.fetch_add(1, Ordering::SeqCst);
+        let queued = queue.try_send(frame).map_err(|error| {
+            self.state.queued.fetch_sub(1, Ordering::SeqCst);
             match error {
                 TrySendError::Full(frame) => Some(frame),
                 TrySendError::Disconnected(_) => None,
             }
-        })
+        });
+        if before >= AHEAD && self.direct.is_none() {
+            self.help();
+        }
+        self.waker.wake();
+        queued
+    }
+
+    /// Sends a part of what is queued, if nobody else does.
+    fn help(&self) {
+        self.state.is_helped.store(true, Ordering::SeqCst);
+        if let Ok(mut outgoing) = self.outgoing.try_lock() {
+            outgoing.send(&self.patience, AHEAD / 2);
+        }
+        self.state.is_helped.store(false, Ordering::SeqCst);
     }
 
     /// Queues a last frame, if there is room for it, and nothing after.
@@ -138,66 +174,12 @@ impl Sender {
             let _ = self.queue(last);
         }
         self.queue = None;
+        self.waker.call();
     }
 
     /// Whether all was sent that will be.
     pub(super) fn is_finished(&self) -> bool {
-        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
-    }
-
-    /// Waits for the thread to end; its queue is closed and its connection shut down.
-    pub(super) fn join(&mut self) {
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
-}
-
-/// Sends what comes through the queue. Returns what became of the connection, if it ended.
-fn run(
-    mut writer: FrameWriter,
-    frames: &Channel<Frame>,
-    queued: &AtomicUsize,
-    patience: &Patience,
-) -> Option<PeerEvent> {
-    for frame in frames {
-        let Frame { header, sent, .. } = frame;
-        // Half a frame can be followed by nothing but its other half.
-        let must = header.kind == FrameKind::Goodbye || sent > 0;
-        if must || !patience.given_up.load(Ordering::Acquire) {
-            let begin = Instant::now();
-            let wait = |error| patience.wait(begin, &error);
-            let bytes = frame.numbers.bytes();
-            if let Err(end) = writer.send(&header.encode(), bytes, sent, wait) {
-                return end;
-            }
-        }
-        drop(frame);
-        queued.fetch_sub(1, Ordering::Release);
-    }
-    None
-}
-
-impl Patience {
-    /// Whether to go on with a frame that could not be sent whole for now. If not, why; nothing when
-    /// this rank itself gave up.
-    fn wait(&self, begin: Instant, error: &io::Error) -> Result<(), Option<PeerEvent>> {
-        match error.kind() {
-            ErrorKind::Interrupted => Ok(()),
-            ErrorKind::WouldBlock | ErrorKind::TimedOut => {
-                if self.abort.is_aborted() || self.given_up.load(Ordering::Acquire) {
-                    return Err(None);
-                }
-                match self.abort.in_vain(begin.elapsed()) > self.deadline.0 {
-                    false => Ok(()),
-                    true => Err(Some(PeerEvent::Stuck)),
-                }
-            }
-            _ => {
-                let reason = format!("its connection ended: {error}");
-                Err(Some(PeerEvent::Lost(reason)))
-            }
-        }
+        self.state.is_finished.load(Ordering::Acquire)
     }
 }
 

@@ -23,6 +23,7 @@ const ABSENCE: Deadline = Deadline(Duration::from_secs(3));
 const HELLO: Hello = Hello {
     pid: 42,
     listener: None,
+    memory_domain: None,
 };
 
 /// Bytes that a worker sends before its first message.

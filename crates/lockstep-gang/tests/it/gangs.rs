@@ -73,3 +73,66 @@ pub(crate) fn listeners(count: usize) -> (Vec<TcpListener>, Vec<SocketAddr>) {
     let addresses = listeners.iter().map(|l| l.local_addr().unwrap()).collect();
     (listeners, addresses)
 }
+
+/// All ranks of a gang on two hosts, of which the first has more workers.
+pub(crate) fn two_hosts(
+    plan: &Plan,
+    memberships: &[Membership],
+) -> Vec<Box<dyn SharingCollective>> {
+    on_hosts(&divided(plan, 2), memberships)
+}
+
+/// All ranks of a gang on three hosts, or on as many as there are workers.
+pub(crate) fn three_hosts(
+    plan: &Plan,
+    memberships: &[Membership],
+) -> Vec<Box<dyn SharingCollective>> {
+    on_hosts(&divided(plan, 3), memberships)
+}
+
+/// The same plan for workers who are divided among so many hosts.
+fn divided(plan: &Plan, hosts: usize) -> Plan {
+    let (workers, hosts) = (plan.workers(), hosts.min(plan.workers()));
+    let workers_of: Vec<usize> = (0..hosts)
+        .map(|host| (workers - host).div_ceil(hosts))
+        .collect();
+    plan.on_hosts(&workers_of).unwrap()
+}
+
+/// All ranks of a gang on the hosts of its plan.
+pub(crate) fn on_hosts(plan: &Plan, memberships: &[Membership]) -> Vec<Box<dyn SharingCollective>> {
+    let (listeners, addresses) = listeners(plan.workers());
+    let peers = MeshPeer::for_all(&addresses).unwrap();
+    let hosts = plan.hosts().unwrap();
+    let segments: Vec<(usize, Segment)> = (hosts.iter())
+        .flat_map(|ranks| {
+            let segment = TreeCollective::prepare(plan, &memberships[ranks.start]).unwrap();
+            ranks
+                .clone()
+                .map(move |rank| (rank, segment.try_clone().unwrap()))
+        })
+        .collect();
+    thread::scope(|scope| {
+        let join = |(rank, segment): (usize, Segment)| {
+            let (listener, peers, membership) =
+                (&listeners[rank], &peers[rank], &memberships[rank]);
+            scope.spawn(move || {
+                let meeting = HostMesh {
+                    segment,
+                    mesh: Mesh {
+                        listener,
+                        peers,
+                        encrypt: true,
+                        refused: &|refusal| eprintln!("{refusal}"),
+                    },
+                };
+                TreeCollective::join(meeting, plan.clone(), membership).unwrap()
+            })
+        };
+        let joining: Vec<_> = segments.into_iter().map(join).collect();
+        let ranks = joining.into_iter().map(|rank| rank.join().unwrap());
+        ranks
+            .map(|rank| Box::new(rank) as Box<dyn SharingCollective>)
+            .collect()
+    })
+}

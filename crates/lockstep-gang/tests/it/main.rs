@@ -4,6 +4,7 @@ mod allocations;
 mod attacks;
 mod conformance;
 mod gangs;
+mod hosts;
 mod senders;
 mod shm;
 mod tcp;

@@ -155,7 +155,7 @@ impl GangReplica {
             false => Vec::new(),
         };
         let mut replica = Self {
-            tree: TreeSum::new(plan),
+            tree: TreeSum::new(plan, rank),
             lane_sums: VectorSet::zeros(vectors, len),
             partials,
             chunks: layout.chunks.clone(),

@@ -72,7 +72,8 @@ impl<'a> StepLoop<'a> {
     ) -> Result<Self, TrainError> {
         let model = device.model();
         let (layout, objective) = (model.layout().clone(), Objective::of(model));
-        let setup = ReplicaSetup::new(settings, sets, &layout, assignment.rank)?;
+        let place = (assignment.rank, assignment.transport.hosts());
+        let setup = ReplicaSetup::on_hosts(settings, &sets.facts(), &layout, place)?;
         let optimizer = setup.optimizer();
         let steps_per_epoch = setup.steps_per_epoch;
         let batches = setup.programs.each_ref().map(|program| program.batch);

@@ -128,6 +128,9 @@ impl<W: Write> Plain<W> {
             Event::Worker { rank, pid } if self.options.verbose => {
                 writeln!(self.out, "worker {rank} joined, pid {pid}")?;
             }
+            Event::Hosts { hosts, bytes_sent } if self.options.verbose => {
+                writeln!(self.out, "{}", summary::hosts(hosts, *bytes_sent))?;
+            }
             Event::FirstStep { seconds } if self.epochs.is_some() => {
                 let seconds = words::seconds(*seconds);
                 writeln!(self.out, "first step after {seconds}")?;

@@ -147,6 +147,18 @@ pub(crate) fn restarted(restart: &Restart) -> String {
     )
 }
 
+/// Who is where, and what machines send each other.
+pub(crate) fn hosts(hosts: &[Vec<usize>], bytes_sent: u64) -> String {
+    let machine = |workers: &Vec<usize>| {
+        let workers: Vec<String> = workers.iter().map(usize::to_string).collect();
+        workers.join(" ")
+    };
+    let machines: Vec<String> = hosts.iter().map(machine).collect();
+    let sent = bytes_sent as f64 / 1e6;
+    let machines = machines.join(" | ");
+    format!("workers by machine: {machines}; each machine sends {sent:.1} MB a step")
+}
+
 /// What is said when the gang became larger or smaller.
 pub(crate) fn resized(workers: usize, reason: &str) -> String {
     let workers = words::plural(workers, "worker");
@@ -225,9 +237,11 @@ fn all_details(result: &RunResult, options: &Options) -> Vec<(String, String)> {
         let restarts = words::plural(result.restarts as usize, "restart");
         let steps = words::plural(result.steps_repeated as usize, "step");
         let lost = words::seconds(result.seconds_lost);
+        let goodput = result.goodput.map(|share| format!(", goodput {share:.3}"));
+        let goodput = goodput.unwrap_or_default();
         tell(
             "recovered",
-            format!("{restarts}, {steps} repeated, {lost} lost"),
+            format!("{restarts}, {steps} repeated, {lost} lost{goodput}"),
         );
     }
     if let (Some(val), Some(_)) = (&result.val, &result.metrics) {

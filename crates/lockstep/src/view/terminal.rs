@@ -211,6 +211,10 @@ impl View for Terminal {
                         .to_string(),
                 )?;
             }
+            Event::Hosts { hosts, bytes_sent } if self.options.verbose => {
+                let words = summary::hosts(hosts, *bytes_sent);
+                self.say(style(words).dim().to_string())?;
+            }
             Event::FirstStep { seconds } => self.first_step(*seconds)?,
             Event::Progress(progress) => self.progress(progress),
             Event::Epoch(epoch) => {

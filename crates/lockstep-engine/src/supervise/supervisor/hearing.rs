@@ -120,6 +120,10 @@ impl Supervisor<'_> {
         listening.map_err(EngineError::system("listen to a worker"))?;
         member.link = Some(writer);
         member.peer_address = hello.listener;
+        member.memory_domain = hello.memory_domain;
+        for seat in 0..self.gang.members.len() {
+            self.state.place(seat, self.gang.host_of(seat));
+        }
         self.emit(Event::Worker { rank, pid });
         let worker = self.gang.describe(rank);
         self.resizing_because(format!("{worker} has come"));

@@ -166,6 +166,18 @@ impl Supervisor<'_> {
             self.emit(Event::Restart(restart));
         }
         let assignments = self.gang.begin(&beginning)?;
+        if let Some(hosts) = assignments
+            .first()
+            .and_then(|first| first.transport.hosts())
+        {
+            let bytes_sent = self.gang.bytes_between(hosts)?;
+            let mut seats = beginning.seats.iter().copied();
+            let hosts = hosts
+                .iter()
+                .map(|&workers| seats.by_ref().take(workers).collect());
+            let hosts = hosts.collect();
+            self.emit(Event::Hosts { hosts, bytes_sent });
+        }
         for (&seat, assignment) in beginning.seats.iter().zip(assignments) {
             let member = &mut self.gang.members[seat];
             member.is_fresh();

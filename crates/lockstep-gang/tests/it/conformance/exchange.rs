@@ -41,7 +41,7 @@ pub(crate) fn steps_gatherings_and_exchanges_can_follow_each_other_in_any_order(
         let ends = all_ranks(gang(join, &plan, PATIENCE), |mut rank| {
             let rank = rank.as_mut();
             let mut params = vec![1.0f32; plan.len()];
-            let mut tree = TreeSum::new(&plan);
+            let mut tree = TreeSum::new(rank.plan(), rank.rank());
             for step in 0..8 {
                 train_step(rank, &mut tree, &mut params, 9, step).unwrap();
                 for round in 0..step % 3 {
@@ -165,7 +165,7 @@ pub(crate) fn what_a_peer_did_before_it_left_still_counts(join: &Join) {
     let plan = plan(2);
     let ends = all_ranks(gang(join, &plan, PATIENCE), |mut rank| {
         let mut params = vec![1.0f32; plan.len()];
-        let mut tree = TreeSum::new(&plan);
+        let mut tree = TreeSum::new(rank.plan(), rank.rank());
         for step in 0..3 {
             if rank.rank() == 0 {
                 thread::sleep(Duration::from_millis(20)); // The other one is long gone at the end.

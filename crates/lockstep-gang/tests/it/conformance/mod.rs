@@ -40,15 +40,8 @@ fn plan(workers: usize) -> Plan {
 /// Makes a test of every check for an implementation, given as a [`Join`].
 macro_rules! conformance_tests {
     ($join:expr) => {
+        exchange_tests! { $join }
         conformance_tests! { $join;
-            exchange::every_rank_ends_with_the_bits_of_the_sequential_run
-            exchange::steps_gatherings_and_exchanges_can_follow_each_other_in_any_order
-            exchange::more_workers_than_cores_make_progress
-            exchange::a_silent_peer_is_named_once_the_deadline_is_over
-            exchange::a_peer_that_leaves_is_reported_at_once
-            exchange::what_a_peer_did_before_it_left_still_counts
-            exchange::an_abort_ends_every_wait
-            exchange::looking_never_waits
             sharing::products_and_chunks_that_follow_from_shares_arrive_in_every_step
             common::every_common_chunk_is_worked_on_by_one_rank_a_step_whoever_it_is
         }
@@ -63,12 +56,36 @@ macro_rules! conformance_tests {
     };
 }
 
+/// The same of every check that needs no shares.
+macro_rules! exchange_tests {
+    ($join:expr) => {
+        conformance_tests! { $join;
+            exchange::every_rank_ends_with_the_bits_of_the_sequential_run
+            exchange::steps_gatherings_and_exchanges_can_follow_each_other_in_any_order
+            exchange::more_workers_than_cores_make_progress
+            exchange::a_silent_peer_is_named_once_the_deadline_is_over
+            exchange::a_peer_that_leaves_is_reported_at_once
+            exchange::what_a_peer_did_before_it_left_still_counts
+            exchange::an_abort_ends_every_wait
+            exchange::looking_never_waits
+        }
+    };
+}
+
 mod shm {
     conformance_tests!(crate::gangs::shm);
 }
 
 mod tcp {
     conformance_tests!(crate::gangs::tcp);
+}
+
+mod two_hosts {
+    exchange_tests!(crate::gangs::two_hosts);
+}
+
+mod three_hosts {
+    exchange_tests!(crate::gangs::three_hosts);
 }
 
 #[test]

@@ -86,7 +86,7 @@ pub(crate) fn train(
     steps: u64,
 ) -> Result<Vec<u32>, GangError> {
     let mut params = vec![1.0f32; gang.plan().len()];
-    let mut tree = TreeSum::new(gang.plan());
+    let mut tree = TreeSum::new(gang.plan(), gang.rank());
     for step in 0..steps {
         train_step(gang, &mut tree, &mut params, seed, step)?;
     }
@@ -112,13 +112,14 @@ pub(crate) fn train_step(
         } else {
             for partial in 0..gang.plan().partials_of(rank).len() {
                 let node = gang.plan().partials_of(rank)[partial].clone();
+                // An absent sum stays what it was, which must not matter.
+                if node.clone().all(|lane| is_absent(seed, step, lane)) {
+                    continue;
+                }
                 let range = gang.plan().chunk(chunk);
                 let outbox = gang.outbox(chunk, partial);
                 for (out, at) in outbox.iter_mut().zip(range) {
-                    // An absent sum stays what it was, which must not matter.
-                    if let Some(sum) = partial_sum(seed, step, node.clone(), at, params[at]) {
-                        *out = sum;
-                    }
+                    *out = partial_sum(seed, step, node.clone(), at, params[at]).unwrap();
                 }
             }
             gang.post(chunk)?;

@@ -78,6 +78,8 @@ impl Gang {
             .env(pod::COORDINATOR, format!("{}:{}", self.address, pod::PORT))
             .env(pod::ADDRESS, &self.address)
             .env(pod::TOKEN, self.place.path("token"))
+            // The first two share a machine, and memory; the others are on another one.
+            .env("LOCKSTEP_HOST", (index / 2).to_string())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         if let Some(library) = &self.xgboost {

@@ -16,6 +16,9 @@ fn three_hosts_come_to_the_weights_of_one_machine() {
         (&"small-run".into(), &3.into())
     );
     assert_eq!(started["transport"], "tcp");
+    let hosts = run.wait_for("hosts");
+    assert_eq!(hosts["hosts"], serde_json::json!([[0, 1], [2]]));
+    assert!(hosts["bytes_sent"].as_u64() > Some(0));
     let result = gang.succeed(run);
     assert_eq!(result["weights_sha256"], here["weights_sha256"]);
     assert_eq!(result["metrics"], here["metrics"]);
