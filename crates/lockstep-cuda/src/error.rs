@@ -118,7 +118,7 @@ pub enum CudaError {
         seconds: u64,
     },
     /// A network has something in it that there is no kernel for.
-    #[error("{what} cannot be computed on a GPU yet; train with `device = \"cpu\"`")]
+    #[error("{what} cannot be computed on a GPU yet; use `device = \"cpu\"`")]
     Unsupported {
         /// What it is.
         what: String,

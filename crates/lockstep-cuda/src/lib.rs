@@ -6,7 +6,7 @@
 //!
 //! [`Gpu`] is a device, [`DataSet`] what lies in its memory, and [`Training`] a network that is trained on it: whole epochs
 //! are handed over, steps are queued and done later, and nothing comes back but what is asked for. The state vector has
-//! the layout of lockstep-nn.
+//! the layout of lockstep-nn. [`GpuEncoder`] turns pictures into vectors.
 //!
 //! Nothing of CUDA is needed to build this, and only NVIDIA's driver to run it. Without a GPU, the same kernels run on an
 //! emulated one ([`driver`]), so that all of this is tested anywhere. `README.md` says how an operation is added.
@@ -14,6 +14,7 @@
 mod arguments;
 mod data_set;
 pub mod driver;
+mod encoder;
 mod epoch;
 mod error;
 mod forecast;
@@ -34,6 +35,7 @@ mod training;
 
 pub use arguments::Arguments;
 pub use data_set::{DataSet, InputRows, SampleTargets, Samples};
+pub use encoder::{BUNCHES, GpuEncoder};
 pub use epoch::{Epoch, LaneReport};
 pub use error::CudaError;
 pub use forecast::MemoryNeeded;

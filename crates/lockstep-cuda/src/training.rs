@@ -11,7 +11,7 @@ use crate::epoch::{Epoch, LaneReport, check};
 use crate::error::CudaError;
 use crate::gang::GangMemory;
 use crate::gpu::Gpu;
-use crate::launch::LoadedLaunch;
+use crate::launch::{LoadedLaunch, load_all};
 use crate::memory::{DeviceMemory, DeviceSlice, Pinned};
 use crate::network::{LaneSum, Progress, StepRate};
 use crate::plan::Plan;
@@ -123,7 +123,7 @@ impl Training {
         let lists = set.as_ref().map(DataSet::lists);
         let record = |last| {
             let launches = plan.step(&setup, lists, last);
-            Graph::new(device, &stream, &load(gpu, launches)?)
+            Graph::new(device, &stream, &load_all(device, launches)?)
         };
         let graphs = [record(false)?, record(true)?];
         let scores = setup.scored_rows * setup.model.outputs();
@@ -420,7 +420,7 @@ impl Training {
         };
         let launches = match scoring.planned.take() {
             Some((planned, at, launches)) if (planned, at) == (rows, values.address()) => launches,
-            _ => load(&self.gpu, plan.scores(setup, values, rows))?,
+            _ => load_all(&self.gpu.device, plan.scores(setup, values, rows))?,
         };
         let scores = rows * setup.model.outputs();
         memory.write(stream, plan.batch.rows.inputs.first(inputs.len()), inputs)?;
@@ -442,7 +442,7 @@ impl Training {
     /// The kernels of a step on a full batch.
     pub(crate) fn full_step(&self) -> Result<Vec<LoadedLaunch>, CudaError> {
         let lists = self.set.as_ref().map(DataSet::lists);
-        load(&self.gpu, self.plan.step(&self.setup, lists, false))
+        load_all(&self.gpu.device, self.plan.step(&self.setup, lists, false))
     }
 
     /// Begins the epoch again, when all steps that were queued are done.
@@ -567,10 +567,4 @@ fn no_gang() -> CudaError {
         found: "a worker that trains alone".to_owned(),
         expected: "one in a gang".to_owned(),
     }
-}
-
-/// Launches with their functions.
-fn load(gpu: &Gpu, launches: Vec<crate::launch::Launch>) -> Result<Vec<LoadedLaunch>, CudaError> {
-    let loaded = launches.into_iter().map(|launch| launch.load(&*gpu.device));
-    loaded.collect()
 }

@@ -4,6 +4,7 @@
 //! vectors of the optimizer, all sums of the lanes and all scores must be the same in every bit; a NaN only has to be one.
 
 mod cases;
+mod encoders;
 mod images;
 mod layers;
 mod networks;
@@ -29,6 +30,16 @@ pub(crate) fn all(driver: &dyn Driver) {
 pub(crate) fn all_of_images(driver: &dyn Driver) {
     run_all(driver, images::cases());
     run_all(driver, networks::cases());
+}
+
+/// Runs small encoders.
+pub(crate) fn all_encoders(driver: &dyn Driver) {
+    encoders::small(&Gpu::of(driver, 0).expect("a GPU"));
+}
+
+/// Runs the encoders that are used.
+pub(crate) fn whole_encoders(driver: &dyn Driver) {
+    encoders::whole(&Gpu::of(driver, 0).expect("a GPU"));
 }
 
 /// Runs the large networks.
