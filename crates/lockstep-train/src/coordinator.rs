@@ -1,6 +1,6 @@
 //! The coordinator's side of the learner of networks.
 
-use crate::choice::{self, DeviceDecision};
+use crate::choice;
 use crate::cuda;
 use crate::learner::{self, LearnerPart};
 use crate::prepare::{Prepared, check_start, plan, prepare, read_snapshot};
@@ -9,6 +9,7 @@ use crate::sets::{DataFacts, FoundSets};
 use crate::trained::Trained;
 use crate::{TrainError, export_weights};
 use lockstep_base::fs::{CacheDir, write_atomic};
+use lockstep_cuda::DeviceDecision;
 use lockstep_events::control::Assignment;
 use lockstep_gang::tree;
 use lockstep_learner::{

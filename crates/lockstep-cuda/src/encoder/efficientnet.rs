@@ -136,10 +136,14 @@ impl Bottleneck {
     ) -> Result<Self, CudaError> {
         let shape = parts.shape.depthwise;
         let known = DEPTHWISE.into_iter();
-        let mut known = known.filter(|&(kernel, stride, _)| [kernel, stride] == [shape.kernel, shape.stride]);
+        let mut known =
+            known.filter(|&(kernel, stride, _)| [kernel, stride] == [shape.kernel, shape.stride]);
         let Some((_, _, kernel)) = known.next() else {
             return Err(CudaError::Unsupported {
-                what: format!("a convolution of each channel by itself with windows of {}, {} apart,", shape.kernel, shape.stride),
+                what: format!(
+                    "a convolution of each channel by itself with windows of {}, {} apart,",
+                    shape.kernel, shape.stride
+                ),
             });
         };
         let sides = [side, side.div_ceil(shape.stride)];
@@ -202,7 +206,11 @@ impl LitePlan {
             sizes.max().unwrap_or(0)
         };
         let sizes = [most(0).max(features), most(1), most(2).max(stem.output())];
-        let largest = sizes.into_iter().max().unwrap_or(0).max(parts.side * parts.side * 3);
+        let largest = sizes
+            .into_iter()
+            .max()
+            .unwrap_or(0)
+            .max(parts.side * parts.side * 3);
         check_count("an encoder of pictures", rows, largest)?;
         let [widened, convolved, flow] = sizes.map(|numbers| rows * numbers);
         Ok(Self {
@@ -248,7 +256,11 @@ impl LitePlan {
             share: 1.0 / self.pixels as f32,
             count: count as u32,
         };
-        launches.push(Launch::new(&POOL, [count.div_ceil(THREADS), 1, 1], arguments));
+        launches.push(Launch::new(
+            &POOL,
+            [count.div_ceil(THREADS), 1, 1],
+            arguments,
+        ));
         launches
     }
 }

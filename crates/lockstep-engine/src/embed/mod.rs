@@ -11,6 +11,7 @@ use crate::tasks::{self, CrewSettings, TaskEvent, TaskFailure, Work};
 use crate::{EngineError, StopFlag};
 use lockstep_base::cores;
 use lockstep_base::fs::remove_leftover;
+use lockstep_cuda::DeviceChoice;
 use lockstep_embed::{
     EmbedError, EmbedRecipe, EncoderModel, FinishedPart, Inventory, ListedPicture, PartMaker,
     PartTask, SkippedPicture, check_share, find, part_number, write_list,
@@ -53,6 +54,7 @@ pub struct EmbedRequest<'a> {
 struct EmbedSetup {
     recipe: EmbedRecipe,
     batch: usize,
+    device: DeviceChoice,
     memory: u64,
     access: Access,
 }
@@ -96,6 +98,7 @@ pub fn embed(
         let setup = EmbedSetup {
             recipe: recipe.clone(),
             batch: embedding.batch,
+            device: decide(embedding, events),
             memory: embedding.memory,
             access: request.access.clone(),
         };
@@ -109,6 +112,19 @@ pub fn embed(
         conclude(set, made, embedding.max_bad, began, events)?;
     }
     Ok(Some(recipe))
+}
+
+/// Decides what the workers encode on, and says so if it is a GPU, or why it is none.
+fn decide(embedding: &EmbedPlan, events: &mut dyn FnMut(Event)) -> DeviceChoice {
+    let decision = embedding.device.decide(embedding.asks_gpus);
+    if let Some(gpu) = &decision.gpu {
+        let message = format!("encoding on {gpu}");
+        events(Event::Preparing { message });
+    }
+    if let Some(message) = decision.note {
+        events(Event::Note { message });
+    }
+    decision.choice
 }
 
 /// The encoder, and what is done with every picture.
@@ -175,7 +191,7 @@ pub fn forecast(
     events: &mut dyn FnMut(Event),
 ) -> Result<Forecast, EngineError> {
     let (model, recipe) = recipe(embedding, events)?;
-    let width = model.encoder(1)?.width();
+    let width = model.parts()?.width();
     let sets = take_stock(embedding, SampleUse::Measure, &recipe, events)?;
     let of_set = |set: Set| {
         let classes: BTreeSet<&str> = set
@@ -372,13 +388,16 @@ fn remove_strays(set: &Set) -> Result<(), EmbedError> {
     Ok(())
 }
 
-/// The worker's side: makes the parts that it is handed.
+/// The worker's side, of the worker of this number: makes the parts that it is handed.
 ///
 /// # Errors
-/// When the encoder cannot be built.
-pub fn work(setup: Value) -> Result<Work, TaskFailure> {
+/// When the encoder cannot be built, or the GPU that was asked for cannot be used.
+pub fn work(worker: usize, setup: Value) -> Result<Work, TaskFailure> {
     let setup: EmbedSetup = serde_json::from_value(setup).map_err(|error| error.to_string())?;
-    let maker = PartMaker::open(&setup.recipe, setup.batch, setup.memory, cores::usable());
+    let gpu = setup.device.open(worker);
+    let gpu = gpu.map_err(|error| TaskFailure::of(&error))?;
+    let on = (cores::usable(), gpu.as_ref());
+    let maker = PartMaker::open(&setup.recipe, setup.batch, setup.memory, on);
     let mut maker = maker.map_err(|error| TaskFailure::of(&error))?;
     Ok(Box::new(move |order, progress| {
         let order: PartOrder = serde_json::from_value(order).map_err(|error| error.to_string())?;

@@ -50,7 +50,7 @@ impl From<String> for TaskFailure {
     }
 }
 
-/// Does a task worker's work in this process: `open` is told what the tasks are and what they have in
+/// Does a task worker's work in this process: `open` is told the worker's number, what the tasks are and what they have in
 /// common, and returns what does one; that is then called for every task that the coordinator sends.
 ///
 /// Does not return while the coordinator lives, unless something fails. Ends the process when standard
@@ -61,7 +61,7 @@ impl From<String> for TaskFailure {
 /// When this process was not started as a task worker, or a task fails. The coordinator knows that
 /// already.
 pub fn serve(
-    open: impl FnOnce(&str, Value) -> Result<Work, TaskFailure>,
+    open: impl FnOnce(usize, &str, Value) -> Result<Work, TaskFailure>,
 ) -> Result<(), WorkerError> {
     die_with_parent().map_err(system("die with the parent"))?;
     let mut first = String::new();
@@ -95,7 +95,7 @@ pub fn serve(
         });
         Err(WorkerError::Task(message))
     };
-    let mut work = match open(&kind, setup) {
+    let mut work = match open(worker, &kind, setup) {
         Ok(work) => work,
         Err(error) => return failed(None, error),
     };

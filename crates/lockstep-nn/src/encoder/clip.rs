@@ -2,9 +2,9 @@
 //! token that stands for the picture is projected to its vector.
 
 use super::attention::Attention;
+use super::clip_parts::{ClipBlockParts, ClipParts};
 use super::config::ClipConfig;
 use super::dense::{After, Dense};
-use super::clip_parts::{ClipBlockParts, ClipParts};
 use super::norm::Norm;
 use super::square;
 use crate::buffer::Buffer;

@@ -63,7 +63,9 @@ impl ClipParts {
         // Its name is misspelt in every file there is.
         let before = norm(weights, "vision_model.pre_layrnorm")?;
         let blocks = (0..config.num_hidden_layers)
-            .map(|i| ClipBlockParts::read(config, weights, &format!("vision_model.encoder.layers.{i}")))
+            .map(|i| {
+                ClipBlockParts::read(config, weights, &format!("vision_model.encoder.layers.{i}"))
+            })
             .collect::<Result<_, _>>()?;
         let after = norm(weights, "vision_model.post_layernorm")?;
         let width = config.projection_dim;
@@ -101,8 +103,7 @@ impl ClipBlockParts {
             attend.weight.extend(part.weight);
             attend.bias.extend(part.bias);
         }
-        let mut dense =
-            |part, shape| DenseParts::named(weights, &format!("{name}.{part}"), shape);
+        let mut dense = |part, shape| DenseParts::named(weights, &format!("{name}.{part}"), shape);
         let out = dense("self_attn.out_proj", [hidden; 2])?;
         let up = dense("mlp.fc1", [hidden, inner])?;
         let down = dense("mlp.fc2", [inner, hidden])?;

@@ -109,30 +109,31 @@ fn small_lite() -> Case {
         bias: numbers.some(outputs, 0.3),
     };
     let mut channels = LITE_STEM;
-    let mut block = |widening: usize, outputs: usize, [kernel, stride, before, after]: [usize; 4]| {
-        let inner = channels * widening;
-        let parts = LiteBlockParts {
-            shape: LiteBlock {
-                widening,
-                inner,
-                outputs,
-                depthwise: LiteConvolution {
-                    kernel,
-                    stride,
-                    margin: [before, after],
+    let mut block =
+        |widening: usize, outputs: usize, [kernel, stride, before, after]: [usize; 4]| {
+            let inner = channels * widening;
+            let parts = LiteBlockParts {
+                shape: LiteBlock {
+                    widening,
+                    inner,
+                    outputs,
+                    depthwise: LiteConvolution {
+                        kernel,
+                        stride,
+                        margin: [before, after],
+                    },
+                    skip: stride == 1 && outputs == channels,
                 },
-                skip: stride == 1 && outputs == channels,
-            },
-            expand: (widening > 1).then(|| dense(channels, inner)),
-            depthwise: WindowParts {
-                weight: dense(kernel * kernel, inner).weight,
-                bias: dense(1, inner).bias,
-            },
-            project: dense(inner, outputs),
+                expand: (widening > 1).then(|| dense(channels, inner)),
+                depthwise: WindowParts {
+                    weight: dense(kernel * kernel, inner).weight,
+                    bias: dense(1, inner).bias,
+                },
+                project: dense(inner, outputs),
+            };
+            channels = outputs;
+            parts
         };
-        channels = outputs;
-        parts
-    };
     // Of 11 pixels, and 6, and 3.
     let blocks = vec![
         block(1, 8, [3, 1, 1, 1]),
@@ -193,5 +194,8 @@ fn run(gpu: &Gpu, case: &Case) {
     assert!(encoder.take().is_err() && encoder.queue(rows + 1).is_err());
     same(name, &found, &expected);
     let no_number = found.iter().filter(|x| x.is_nan()).count();
-    assert!(no_number > 0 && no_number <= width, "{name}: of one picture");
+    assert!(
+        no_number > 0 && no_number <= width,
+        "{name}: of one picture"
+    );
 }

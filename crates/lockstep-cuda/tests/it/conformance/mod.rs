@@ -15,8 +15,8 @@ use cases::cases;
 pub(crate) use cases::{Case, example};
 use lockstep_cuda::driver::Driver;
 use lockstep_cuda::{
-    Beginning, DataSet, Epoch, Gpu, InputPlace, LaneReport, ModelDescription, SLOTS, Samples,
-    Setup, Training,
+    Beginning, DataSet, Epoch, Gpu, InputPlace, LaneReport, ModelDescription, Predictor, SLOTS,
+    Samples, Setup, Training,
 };
 use lockstep_nn::{LossSum, StateVector};
 use processor::Processor;
@@ -85,6 +85,11 @@ fn train(gpu: &Gpu, case: &Case) {
         &first,
         processor.score(case),
     );
+    let model = ModelDescription::of(&case.model(1));
+    let predictor = Predictor::new(gpu, model, &case.values, case.scored_rows());
+    let mut predictor = predictor.expect("a network that there are kernels for");
+    let asked = predictor.scores(case.scored()).expect("scores");
+    same(&format!("{}: asked", case.name), asked, &first);
     for epoch in 0..case.epochs {
         let expected = processor.epoch(case, epoch);
         // Other values to score with do not change what is trained.
