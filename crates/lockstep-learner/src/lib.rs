@@ -27,7 +27,7 @@ pub use error::LearnerError;
 pub use forecast::{Fact, Forecast, LayerLine, VectorFacts};
 pub use gang::{Gang, JoinError};
 pub use learners::{LearnerNeeds, LearnerType, Learners};
-pub use model::TrainedModel;
+pub use model::{ModelDevice, TrainedModel};
 pub use reporter::Reporter;
 pub use shared::ShareError;
 

@@ -14,8 +14,8 @@ use lockstep_events::control::Assignment;
 use lockstep_gang::tree;
 use lockstep_learner::{
     Coordinator, EarlierRun, Fact, Forecast, Fork, ForkFrom, FoundData, Learner, LearnerError,
-    LearnerFailure, LearnerNeeds, LearnerType, PlannedMemory, ResumePoint, RunFacts, RunPlan,
-    TrainedModel, VectorFacts,
+    LearnerFailure, LearnerNeeds, LearnerType, ModelDevice, PlannedMemory, ResumePoint, RunFacts,
+    RunPlan, TrainedModel, VectorFacts,
 };
 use lockstep_place::Place;
 use lockstep_resolve::{EmbedPlan, PictureInput, ResolvedJob, TrainingSettings};
@@ -49,9 +49,9 @@ impl LearnerType for NetworkLearner {
     fn open_model(
         &self,
         run: &RunDir,
-        threads: usize,
+        on: ModelDevice,
     ) -> Result<Option<Box<dyn TrainedModel>>, LearnerError> {
-        Ok(Some(Box::new(Trained::open(run, threads)?)))
+        Ok(Some(Box::new(Trained::open(run, on)?)))
     }
 
     fn recover_model(&self, run: &RunDir) -> Result<Option<String>, LearnerError> {

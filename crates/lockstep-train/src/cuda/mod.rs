@@ -7,6 +7,7 @@ mod alone;
 mod feed;
 mod gang;
 mod lanes;
+mod scorer;
 
 use crate::TrainError;
 use crate::average::WeightAverage;
@@ -28,6 +29,7 @@ use lockstep_cuda::{
 use lockstep_gang::SharingCollective;
 use lockstep_nn::{Capacity, Model, Threads};
 use lockstep_resolve::TrainingSettings;
+pub(crate) use scorer::GpuScorer;
 
 /// Steps whose marks the device keeps; older ones that are wanted are brought before.
 const MARKS: usize = 1024;

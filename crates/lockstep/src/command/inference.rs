@@ -59,6 +59,7 @@ pub(super) fn open<'a>(
         samples,
         set: &args.set,
         workers: args.workers,
+        device: args.device,
         learners: LEARNERS,
         test_source: learners::test_source,
         launcher,
