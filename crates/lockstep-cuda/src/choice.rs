@@ -34,6 +34,23 @@ impl DeviceDecision {
     }
 }
 
+/// What a worker computes on.
+pub struct OpenedDevice {
+    /// Its GPU; none if it computes on the processor.
+    pub gpu: Option<Gpu>,
+    /// Why there is none, if one was looked for.
+    pub note: Option<String>,
+}
+
+impl OpenedDevice {
+    fn on(gpu: Gpu) -> Self {
+        Self {
+            gpu: Some(gpu),
+            note: None,
+        }
+    }
+}
+
 impl DeviceChoice {
     /// Decides for all workers of a job: `asks_gpus` says whether a cluster keeps GPUs for them. What is only found on
     /// another machine is left to the workers.
@@ -58,16 +75,20 @@ impl DeviceChoice {
         }
     }
 
-    /// Opens the GPU of a worker, which is the `worker`-th of its machine; none if it is to compute on the processor.
+    /// Opens the device of a worker, which is the `worker`-th of its machine.
     ///
     /// # Errors
     /// When a GPU was asked for, and there is none or it cannot be used.
-    pub fn open(self, worker: usize) -> Result<Option<Gpu>, CudaError> {
+    pub fn open(self, worker: usize) -> Result<OpenedDevice, CudaError> {
+        let processor = |note| OpenedDevice { gpu: None, note };
         match self {
-            Self::Cpu => Ok(None),
-            Self::Auto => Ok(next(worker).ok()),
-            Self::Cuda(None) => next(worker).map(Some),
-            Self::Cuda(Some(number)) => Gpu::open(number as usize).map(Some),
+            Self::Cpu => Ok(processor(None)),
+            Self::Auto => Ok(match next(worker) {
+                Ok(gpu) => OpenedDevice::on(gpu),
+                Err(error) => processor(Some(on_the_processor(&error))),
+            }),
+            Self::Cuda(None) => next(worker).map(OpenedDevice::on),
+            Self::Cuda(Some(number)) => Gpu::open(number as usize).map(OpenedDevice::on),
         }
     }
 }
@@ -88,8 +109,12 @@ fn name(number: usize) -> Result<String, CudaError> {
 fn unexpected(error: &CudaError) -> Option<String> {
     match error {
         CudaError::Static | CudaError::NoDriver { .. } | CudaError::NoDevice => None,
-        error => Some(format!("computing on the processor, since {error}")),
+        error => Some(on_the_processor(error)),
     }
+}
+
+fn on_the_processor(error: &CudaError) -> String {
+    format!("computing on the processor, since {error}")
 }
 
 #[cfg(test)]
@@ -101,7 +126,8 @@ mod tests {
     fn the_processor_needs_no_gpu() {
         let decision = DeviceChoice::Cpu.decide(true);
         assert_eq!((decision.words(), decision.note), ("the processor", None));
-        assert!(DeviceChoice::Cpu.open(3).unwrap().is_none());
+        let opened = DeviceChoice::Cpu.open(3).unwrap();
+        assert!(opened.gpu.is_none() && opened.note.is_none());
     }
 
     #[test]

@@ -103,6 +103,8 @@ pub enum CudaError {
         meaning: String,
         /// What to do.
         advice: &'static str,
+        /// Whether the GPU computes nothing more in this process.
+        is_lost: bool,
     },
     /// The GPU does not answer.
     #[error(
@@ -144,4 +146,16 @@ pub enum CudaError {
         /// Why not.
         reason: String,
     },
+}
+
+impl CudaError {
+    /// Whether this process can do nothing more on the GPU, where another one may: a kernel went wrong or was ended, or the
+    /// GPU was lost or reset.
+    pub fn is_of_process(&self) -> bool {
+        match self {
+            Self::Call { is_lost, .. } => *is_lost,
+            Self::Lost { .. } => true,
+            _ => false,
+        }
+    }
 }

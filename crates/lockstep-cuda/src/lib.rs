@@ -39,7 +39,7 @@ mod timing;
 mod training;
 
 pub use arguments::Arguments;
-pub use choice::{DeviceChoice, DeviceDecision};
+pub use choice::{DeviceChoice, DeviceDecision, OpenedDevice};
 pub use data_set::{DataSet, InputRows, SampleTargets, Samples};
 pub use encoder::{BUNCHES, GpuEncoder};
 pub use epoch::{Epoch, LaneReport};

@@ -172,3 +172,10 @@ pub enum EmbedError {
         reason: String,
     },
 }
+
+impl EmbedError {
+    /// Whether this process can do nothing more on its GPU, where another one may.
+    pub fn is_of_process(&self) -> bool {
+        matches!(self, Self::Cuda(error) if error.is_of_process())
+    }
+}

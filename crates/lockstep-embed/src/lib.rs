@@ -21,6 +21,7 @@ mod reading;
 mod recipe;
 mod skipped;
 
+pub use encoding::gpu_memory;
 pub use error::EmbedError;
 pub use inventory::{Inventory, ListedPicture};
 pub use known::locate;

@@ -21,24 +21,39 @@ pub(crate) fn decide(settings: &mut TrainingSettings, asks_gpus: bool) -> Device
     decision
 }
 
-/// Opens the device of the worker of this rank, with the job's network on it, and says how many rows it evaluates at a
-/// time.
+/// A device that was opened for a worker.
+pub(crate) struct WorkerDevice {
+    /// The device, with the job's network on it.
+    pub(crate) device: Box<dyn Device>,
+    /// How many rows it evaluates at a time.
+    pub(crate) evaluation_rows: usize,
+    /// What a person may not expect of it.
+    pub(crate) note: Option<String>,
+}
+
+/// Opens the device of the worker of this rank.
 pub(crate) fn open(
     settings: &TrainingSettings,
     data: &DataFacts,
     rank: usize,
-) -> Result<(Box<dyn Device>, usize), TrainError> {
-    match settings.device.open(rank)? {
+) -> Result<WorkerDevice, TrainError> {
+    let opened = settings.device.open(rank)?;
+    let (device, evaluation_rows): (Box<dyn Device>, usize) = match opened.gpu {
         Some(gpu) => {
             let one = Capacity { rows: 1, lanes: 1 };
             let model = model_on(&Threads::default(), settings, data, one)?;
             let rows = evaluation_rows(settings, data, &model);
-            Ok((Box::new(CudaDevice::new(gpu, model, rows)), rows))
+            (Box::new(CudaDevice::new(gpu, model, rows)), rows)
         }
         None => {
             let threads = threads_here(settings, data)?;
             let (model, rows) = working_model(settings, data, &threads)?;
-            Ok((Box::new(HostDevice::new(model)), rows))
+            (Box::new(HostDevice::new(model)), rows)
         }
-    }
+    };
+    Ok(WorkerDevice {
+        device,
+        evaluation_rows,
+        note: opened.note.map(|note| format!("worker {rank} is {note}")),
+    })
 }

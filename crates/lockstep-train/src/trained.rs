@@ -58,7 +58,7 @@ impl Trained {
             None => Normaliser::of(saved.normalise.as_ref(), channels)?,
         };
         let evaluator = Evaluator::new(input.len(), rows, outputs.clone());
-        let network = match on.choice.open(on.worker)? {
+        let network = match on.choice.open(on.worker)?.gpu {
             None => Network::Host(build(rows)?),
             Some(gpu) => {
                 let model = ModelDescription::of(&smallest);

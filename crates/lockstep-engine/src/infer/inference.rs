@@ -33,6 +33,8 @@ pub struct OpenRequest<'a> {
     pub workers: Option<usize>,
     /// What the model and the encoder are computed on, if not what the run's job says.
     pub device: Option<JobDevice>,
+    /// Whether workers run on a cluster, which keeps for them what the run's job asks for.
+    pub is_on_cluster: bool,
     /// The learners that models are known to.
     pub learners: Learners,
     /// Resolves the test set of a job.
@@ -150,6 +152,9 @@ impl<'a> Inference<'a> {
         let asks_gpu = matches!(request.device, Some(JobDevice::Cuda(_)));
         if asks_gpu && jobs[0].device().is_none() {
             return Err(InferError::NoNetwork { run: run.name });
+        }
+        if !request.is_on_cluster {
+            jobs.iter_mut().for_each(|job| job.resources.gpus = 0.0);
         }
         for device in jobs.iter_mut().flat_map(Job::devices_mut) {
             *device = match (request.device, *device) {

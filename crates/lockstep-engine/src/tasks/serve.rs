@@ -28,6 +28,8 @@ pub struct TaskFailure {
     pub error: String,
     /// Whether it may be gone later: a store is out of reach.
     pub passing: bool,
+    /// Whether only this process can do nothing more: another one in its place goes on. Then it ends as one that dies.
+    pub ends_process: bool,
 }
 
 impl TaskFailure {
@@ -36,6 +38,7 @@ impl TaskFailure {
         Self {
             error: describe(error),
             passing: is_passing(error),
+            ends_process: false,
         }
     }
 }
@@ -46,6 +49,7 @@ impl From<String> for TaskFailure {
         Self {
             error,
             passing: false,
+            ends_process: false,
         }
     }
 }
@@ -86,13 +90,20 @@ pub fn serve(
     show_life().map_err(system("start a thread"))?;
 
     let failed = |task, failure: TaskFailure| {
-        let TaskFailure { error, passing } = failure;
-        let message = error.clone();
-        say(&FromTaskWorker::Failed {
-            task,
+        let TaskFailure {
             error,
             passing,
-        });
+            ends_process,
+        } = failure;
+        let message = error.clone();
+        match ends_process {
+            true => eprintln!("{error}"),
+            false => say(&FromTaskWorker::Failed {
+                task,
+                error,
+                passing,
+            }),
+        }
         Err(WorkerError::Task(message))
     };
     let mut work = match open(worker, &kind, setup) {

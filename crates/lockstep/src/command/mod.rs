@@ -99,7 +99,7 @@ fn run_request(
 ) -> Result<RunRequest, EngineError> {
     Ok(RunRequest {
         launcher: launcher(engine, &job, job.workers().max, &cache)?,
-        coordinator: learners::coordinator,
+        coordinator: learners::coordinator_on(engine),
         started_at: Instant::now(),
         resume: None,
         name: None,
