@@ -23,6 +23,8 @@ pub struct DeviceDecision {
     pub choice: DeviceChoice,
     /// What they compute on, if that is no processor.
     pub gpu: Option<String>,
+    /// GPUs of this machine that the workers share; 0 where they have others, or none.
+    pub shared: usize,
     /// What a person may not expect: why no GPU is used although one is there.
     pub note: Option<String>,
 }
@@ -57,13 +59,21 @@ impl DeviceChoice {
     pub fn decide(self, asks_gpus: bool) -> DeviceDecision {
         let here = match self {
             Self::Cpu => Err(None),
-            Self::Auto | Self::Cuda(None) => name(0).map_err(Some),
-            Self::Cuda(Some(number)) => name(number as usize).map_err(Some),
+            Self::Auto | Self::Cuda(None) => look(0).map_err(Some),
+            Self::Cuda(Some(number)) => look(number as usize).map_err(Some),
         };
         let words = |words: &str| Some(words.to_owned());
+        let mut shared = 0;
         let (choice, gpu, why) = match (self, here) {
             (Self::Cpu, _) => (self, None, None),
-            (_, Ok(name)) => (self, Some(name), None),
+            (_, Ok((name, gpus))) => {
+                shared = match self {
+                    _ if asks_gpus => 0,
+                    Self::Cuda(Some(_)) => 1,
+                    _ => gpus,
+                };
+                (self, Some(name), None)
+            }
             (Self::Cuda(_), Err(_)) => (self, words("GPUs of the workers"), None),
             (Self::Auto, Err(_)) if asks_gpus => (self, words("GPUs that the cluster keeps"), None),
             (Self::Auto, Err(why)) => (Self::Cpu, None, why),
@@ -71,6 +81,7 @@ impl DeviceChoice {
         DeviceDecision {
             choice,
             gpu,
+            shared,
             note: why.as_ref().and_then(unexpected),
         }
     }
@@ -98,11 +109,11 @@ fn next(worker: usize) -> Result<Gpu, CudaError> {
     Gpu::open(worker % Gpu::find()?.len().max(1))
 }
 
-/// The name of a GPU of this machine.
-fn name(number: usize) -> Result<String, CudaError> {
+/// The name of a GPU of this machine, and how many there are.
+fn look(number: usize) -> Result<(String, usize), CudaError> {
     let facts = Gpu::find()?;
     let found = facts.get(number).ok_or(CudaError::NoDevice)?;
-    Ok(found.name.clone())
+    Ok((found.name.clone(), facts.len()))
 }
 
 /// What to say of a GPU that cannot be used; nothing where there is none.

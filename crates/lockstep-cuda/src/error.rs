@@ -119,6 +119,17 @@ pub enum CudaError {
         /// How long was waited.
         seconds: u64,
     },
+    /// The GPU computes other numbers than the processor.
+    #[error(
+        "GPU {index}, {name}, says something else of a row than the processor, so its weights would not be those of other \
+         machines; use another driver or `device = \"cpu\"`, and please report it"
+    )]
+    OtherBits {
+        /// Its number.
+        index: usize,
+        /// Its name.
+        name: String,
+    },
     /// A network has something in it that there is no kernel for.
     #[error("{what} cannot be computed on a GPU yet; use `device = \"cpu\"`")]
     Unsupported {

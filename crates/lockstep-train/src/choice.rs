@@ -15,9 +15,20 @@ use lockstep_resolve::TrainingSettings;
 
 /// Decides for the gang of a job: `asks_gpus` says whether a cluster keeps GPUs for its workers.
 pub(crate) fn decide(settings: &mut TrainingSettings, asks_gpus: bool) -> DeviceDecision {
-    let decision = settings.device.decide(asks_gpus);
+    let mut decision = settings.device.decide(asks_gpus);
     settings.device = decision.choice;
     settings.gradients_only = decision.gpu.is_some();
+    let (workers, shared) = (settings.workers, decision.shared);
+    if shared > 0 && workers > shared {
+        let gpus = match shared {
+            1 => "one GPU".to_owned(),
+            many => format!("{many} GPUs"),
+        };
+        decision.note = Some(format!(
+            "{workers} workers share {gpus}; one for each computes all of its lanes together and is faster: --workers {shared}, \
+             with the same weights"
+        ));
+    }
     decision
 }
 

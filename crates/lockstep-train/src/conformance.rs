@@ -156,14 +156,11 @@ fn moved(specimen: &Specimen, first: &mut dyn Device, second: &mut dyn Device) -
     let [values, first_plane, second_plane, average, _] =
         trained(specimen, &begun, first, 0, solo).vectors;
     let numbers = |bits: &[u32]| bits.iter().map(|&bits| f32::from_bits(bits)).collect();
-    let planes = [first_plane, second_plane];
     let rest = Part {
         epochs: 1..2,
         beginning: Snapshot {
             state: numbers(&values),
-            planes: (planes.iter().filter(|plane| !plane.is_empty()))
-                .map(|plane| numbers(plane))
-                .collect(),
+            planes: [first_plane, second_plane].map(|plane| numbers(&plane)),
             average: Some(numbers(&average)).filter(|average: &Vec<f32>| !average.is_empty()),
             ..all.beginning.clone()
         },

@@ -21,6 +21,8 @@ const MEMORY: usize = 4 << 30;
 #[derive(Debug, Clone)]
 pub struct EmulatedDriver {
     folder: PathBuf,
+    /// The graph at which the GPU is lost, counted from 1; 0 for never.
+    lost_at: usize,
 }
 
 impl EmulatedDriver {
@@ -28,6 +30,16 @@ impl EmulatedDriver {
     pub fn new(folder: &Path) -> Self {
         Self {
             folder: folder.to_owned(),
+            lost_at: 0,
+        }
+    }
+
+    /// The same with a GPU that is lost when a graph, which is a step, is queued for the `number`-th time, and from then on
+    /// refuses everything.
+    pub fn losing_the_gpu_at(self, number: usize) -> Self {
+        Self {
+            lost_at: number,
+            ..self
         }
     }
 
@@ -74,6 +86,10 @@ impl Driver for EmulatedDriver {
             return Err(CudaError::NoSuchDevice { index, count });
         }
         let facts = devices.swap_remove(index);
-        Ok(Arc::new(EmulatedDevice::new(facts, &self.folder)))
+        Ok(Arc::new(EmulatedDevice::new(
+            facts,
+            &self.folder,
+            self.lost_at,
+        )))
     }
 }
