@@ -136,7 +136,8 @@ mod tests {
     #[test]
     fn the_processor_needs_no_gpu() {
         let decision = DeviceChoice::Cpu.decide(true);
-        assert_eq!((decision.words(), decision.note), ("the processor", None));
+        assert_eq!(decision.words(), "the processor");
+        assert_eq!(decision.note, None);
         let opened = DeviceChoice::Cpu.open(3).unwrap();
         assert!(opened.gpu.is_none() && opened.note.is_none());
     }
