@@ -1,7 +1,5 @@
 //! The learners of this program: the only place, beside the job file, that knows what kinds of jobs there are.
 
-use crate::args::Engine;
-use lockstep_engine::FindCoordinator;
 use lockstep_job::{Job, LearnerJob};
 use lockstep_learner::{Coordinator, LearnerError, LearnerType, Learners};
 use lockstep_onnx::OnnxError;
@@ -56,16 +54,11 @@ pub(crate) fn coordinator(job: &Job, folder: &Path) -> Result<Box<dyn Coordinato
     })
 }
 
-/// What finds the coordinator's side where workers run in this way.
-pub(crate) fn coordinator_on(engine: Engine) -> FindCoordinator {
-    match engine {
-        Engine::Local => coordinator_here,
-        Engine::Ray => coordinator,
-    }
-}
-
 /// The same as [`coordinator`] on this machine, where nobody keeps GPUs for the workers: they use those that are there.
-fn coordinator_here(job: &Job, folder: &Path) -> Result<Box<dyn Coordinator>, LearnerError> {
+pub(crate) fn coordinator_here(
+    job: &Job,
+    folder: &Path,
+) -> Result<Box<dyn Coordinator>, LearnerError> {
     let mut job = job.clone();
     job.resources.gpus = 0.0;
     coordinator(&job, folder)

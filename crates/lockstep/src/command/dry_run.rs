@@ -1,7 +1,6 @@
 //! `lockstep run --dry-run`: checks everything that a run would, and prints its plan.
 
 use crate::args::Engine;
-use crate::learners;
 use crate::view::{Frame, Table, bytes, columns, count, plural, shell, threads_of};
 use anyhow::{Context, bail};
 use lockstep_base::fs::CacheDir;
@@ -17,7 +16,7 @@ use std::process::ExitCode;
 
 pub(crate) fn run(job: &Job, engine: Engine, as_json: bool) -> anyhow::Result<ExitCode> {
     let mut tell = |message: &str| super::tell(message);
-    let learner = learners::coordinator_on(engine)(job, Path::new(""))?;
+    let learner = super::coordinator(engine)(job, Path::new(""))?;
     let mut events = |event| {
         if let Event::Preparing { message } = event {
             tell(&message);
