@@ -27,7 +27,7 @@ pub(crate) enum BunchEncoder {
     /// On the processor, with room for the pixels of a bunch.
     Processor(Encoder, Vec<f32>),
     /// On a GPU.
-    Gpu(GpuEncoder),
+    Gpu(Box<GpuEncoder>),
 }
 
 impl BunchEncoder {
@@ -39,7 +39,7 @@ impl BunchEncoder {
         gpu: Option<&Gpu>,
     ) -> Result<Self, EmbedError> {
         Ok(match gpu {
-            Some(gpu) => Self::Gpu(GpuEncoder::new(gpu, &parts, gpu_rows(batch))?),
+            Some(gpu) => Self::Gpu(Box::new(GpuEncoder::new(gpu, &parts, gpu_rows(batch))?)),
             None => {
                 let encoder = Encoder::new(threads, parts, batch);
                 let pixels = vec![0.0; batch * encoder.input().len()];

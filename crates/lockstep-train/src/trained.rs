@@ -25,7 +25,7 @@ pub(crate) struct Trained {
 /// What its network is computed on.
 enum Network {
     /// The processor.
-    Host(Model),
+    Host(Box<Model>),
     /// A GPU.
     Gpu(Box<Predictor>),
 }
@@ -59,7 +59,7 @@ impl Trained {
         };
         let evaluator = Evaluator::new(input.len(), rows, outputs.clone());
         let network = match on.choice.open(on.worker)?.gpu {
-            None => Network::Host(build(rows)?),
+            None => Network::Host(Box::new(build(rows)?)),
             Some(gpu) => {
                 let model = ModelDescription::of(&smallest);
                 let predictor = Predictor::new(&gpu, model, &saved.state, rows)?;
