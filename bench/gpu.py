@@ -180,8 +180,11 @@ def main():
             data = write_data(Path(folder), part)
 
             def rate(lanes, part=part, data=data):
-                found = ours(lockstep, part, data, lanes)
-                lockstep.known = {**getattr(lockstep, "known", {}), (part.name, 1, 1): found}
+                known = getattr(lockstep, "known", {})
+                # The first time says how many epochs fill a second.
+                for _ in range(1 if (part.name, 1, 1) in known else 2):
+                    found = ours(lockstep, part, data, lanes)
+                    lockstep.known = known = {**known, (part.name, 1, 1): found}
                 return found
 
             keys = {"ours": lambda: rate(1)}

@@ -1,14 +1,14 @@
 //! Encoders, whose vectors must have the bits of lockstep-nn's, however many pictures a bunch has.
 
-use super::same;
+use super::{is_wanted, same};
 use lockstep_base::random::Stream;
 use lockstep_cuda::{BUNCHES, Gpu, GpuEncoder};
 use lockstep_nn::Threads;
 use lockstep_nn::encoder::{
-    Activation, ClipConfig, Encoder, EncoderError, EncoderParts, LITE_FEATURES, LITE_STEM,
-    LiteBlock, LiteBlockParts, LiteConvolution, LiteParts, WindowParts, lite_blocks,
+    Activation, ClipConfig, DenseParts, Encoder, EncoderError, EncoderParts, LITE_FEATURES,
+    LITE_STEM, LiteBlock, LiteBlockParts, LiteConvolution, LiteParts, WindowParts, lite_blocks,
+    lite_image_size,
 };
-use lockstep_nn::encoder::{DenseParts, lite_image_size};
 
 /// An encoder, and how many pictures a bunch of it has at the most.
 struct Case {
@@ -165,6 +165,9 @@ fn small_lite() -> Case {
 /// Full bunches and short ones, more than are under way at a time.
 fn run(gpu: &Gpu, case: &Case) {
     let Case { name, parts, rows } = case;
+    if !is_wanted(name) {
+        return;
+    }
     let (input, width) = (parts.input().len(), parts.width());
     let mut encoder = GpuEncoder::new(gpu, parts, *rows).expect("an encoder with kernels");
     let mut processor = Encoder::new(&Threads::default(), parts.clone(), *rows);
