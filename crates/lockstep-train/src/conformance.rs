@@ -530,6 +530,24 @@ fn a_run_goes_on_on_a_gpu_and_comes_back_with_the_bits_of_the_definition() {
     }
 }
 
+#[test]
+fn a_gpu_that_computes_other_bits_is_refused_before_it_trains() {
+    let Some(driver) = EmulatedDriver::if_it_works(&lockstep_testkit::cache()) else {
+        return;
+    };
+    let gpu = Gpu::of(&driver.with_a_flipped_bit(), 0).unwrap();
+    let specimen = Specimen::new(&jobs()[0]);
+    let (model, beginning) = specimen.model();
+    let (settings, sets) = (&specimen.settings, &specimen.sets);
+    let setup = ReplicaSetup::new(settings, sets, model.layout(), 0).unwrap();
+    let alone = Solo::new(setup.exchange.plan.clone(), AbortSwitch::default()).unwrap();
+    let mut device = on_gpu(&gpu, &specimen);
+    let refused = device.replica(sets, setup, &beginning, Box::new(alone));
+    let refused = refused.err().expect("a refusal").to_string();
+    let words = "GPU 0, an emulated GPU, says something else of a row than the processor";
+    assert!(refused.starts_with(words), "{refused}");
+}
+
 /// The same on the GPU of this machine, for whoever has one: `make test-gpu`.
 mod gpu {
     use super::*;

@@ -66,7 +66,7 @@ mod emulated {
     }
 
     #[test]
-    #[ignore = "takes minutes"]
+    #[ignore = "takes a minute"]
     fn the_emulated_gpu_has_the_processors_bits_of_whole_encoders() {
         if let Some(driver) = emulated() {
             conformance::whole_encoders(&driver);

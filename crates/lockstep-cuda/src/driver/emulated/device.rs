@@ -1,5 +1,6 @@
 //! The emulated GPU itself.
 
+use super::Fault;
 use super::compile::{CompiledFile, EmulatedKernel, wrong};
 use crate::arguments::Arguments;
 use crate::driver::{
@@ -87,17 +88,16 @@ impl State {
 pub(super) struct EmulatedDevice {
     facts: DeviceFacts,
     folder: PathBuf,
-    /// The graph at which it is lost, counted from 1; 0 for never.
-    lost_at: usize,
+    fault: Fault,
     state: Mutex<State>,
 }
 
 impl EmulatedDevice {
-    /// Keeps compiled kernels in this folder. Is lost when a graph is queued for the `lost_at`-th time.
-    pub(super) fn new(facts: DeviceFacts, folder: &Path, lost_at: usize) -> Self {
+    /// Keeps compiled kernels in this folder.
+    pub(super) fn new(facts: DeviceFacts, folder: &Path, fault: Fault) -> Self {
         Self {
             facts,
-            lost_at,
+            fault,
             folder: folder.to_owned(),
             state: Mutex::default(),
         }
@@ -318,6 +318,10 @@ impl Device for EmulatedDevice {
         self.refuse_while_recording("a copy was queued")?;
         // SAFETY: see the impl.
         unsafe { std::ptr::copy_nonoverlapping(from.0 as *const u8, to, bytes) };
+        if self.fault == Fault::FlippedBit && bytes > 0 {
+            // SAFETY: see the impl.
+            unsafe { *to ^= 1 };
+        }
         Ok(())
     }
 
@@ -390,7 +394,7 @@ impl Device for EmulatedDevice {
         let recorded = {
             let mut state = self.state();
             state.graphs_queued += 1;
-            state.is_lost |= state.graphs_queued == self.lost_at;
+            state.is_lost |= self.fault == Fault::LostAt(state.graphs_queued);
             state.graphs.get(&graph).cloned()
         };
         self.refuse_if_lost()?;

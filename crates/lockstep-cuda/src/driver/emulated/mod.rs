@@ -21,8 +21,18 @@ const MEMORY: usize = 4 << 30;
 #[derive(Debug, Clone)]
 pub struct EmulatedDriver {
     folder: PathBuf,
-    /// The graph at which the GPU is lost, counted from 1; 0 for never.
-    lost_at: usize,
+    fault: Fault,
+}
+
+/// What is wrong with an emulated GPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fault {
+    /// Nothing.
+    Nothing,
+    /// It is lost when a graph is queued for the so many-th time.
+    LostAt(usize),
+    /// What is read of its memory has a bit that is another one.
+    FlippedBit,
 }
 
 impl EmulatedDriver {
@@ -30,7 +40,7 @@ impl EmulatedDriver {
     pub fn new(folder: &Path) -> Self {
         Self {
             folder: folder.to_owned(),
-            lost_at: 0,
+            fault: Fault::Nothing,
         }
     }
 
@@ -38,7 +48,15 @@ impl EmulatedDriver {
     /// refuses everything.
     pub fn losing_the_gpu_at(self, number: usize) -> Self {
         Self {
-            lost_at: number,
+            fault: Fault::LostAt(number),
+            ..self
+        }
+    }
+
+    /// The same with a GPU of whose memory a bit is read as another one.
+    pub fn with_a_flipped_bit(self) -> Self {
+        Self {
+            fault: Fault::FlippedBit,
             ..self
         }
     }
@@ -89,7 +107,7 @@ impl Driver for EmulatedDriver {
         Ok(Arc::new(EmulatedDevice::new(
             facts,
             &self.folder,
-            self.lost_at,
+            self.fault,
         )))
     }
 }
