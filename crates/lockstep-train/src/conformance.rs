@@ -531,6 +531,30 @@ fn a_run_goes_on_on_a_gpu_and_comes_back_with_the_bits_of_the_definition() {
 }
 
 #[test]
+fn rows_are_gathered_alike_on_any_threads() {
+    // Varied images in lanes, mixed with others.
+    let specimen = Specimen::new(&jobs()[4]);
+    let (settings, sets) = (&specimen.settings, &specimen.sets);
+    let (model, _) = specimen.model();
+    let setup = ReplicaSetup::new(settings, sets, model.layout(), 0).unwrap();
+    let gathered = |threads: usize| {
+        let threads = Threads::with_threads(threads).unwrap();
+        let mut batches = Batches::new(sets, settings, false).on(threads);
+        batches.begin(2);
+        let mut all = Vec::new();
+        for step in 0..setup.steps_per_epoch - 1 {
+            batches.prepare(sets, &setup.programs[0], step);
+            let rows = batches.prepared();
+            all.extend(bits(rows.inputs));
+            all.extend(rows.samples);
+        }
+        all
+    };
+    let (one, three) = (gathered(1), gathered(3));
+    assert!(one.len() > 2 * 14 * 360 && one == three);
+}
+
+#[test]
 fn a_gpu_that_computes_other_bits_is_refused_before_it_trains() {
     let Some(driver) = EmulatedDriver::if_it_works(&lockstep_testkit::cache()) else {
         return;
