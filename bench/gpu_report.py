@@ -7,7 +7,7 @@ What is worth most comes first, and every part has a time limit of its own, so t
 
 1. the test programs that are named, those tests that are for a GPU (`--tests`: of lockstep-cuda and of lockstep-train);
 2. networks with all kinds of layers, trained for 500 steps on the processor and on the GPU, which must have the same hash;
-   a run that changes from one to the other in its middle; two workers on one GPU;
+   a run that changes from one to the other in its middle; two workers on one GPU; a worker that is killed;
 3. steps a second beside PyTorch in fp32 (bench/gpu.py), and of the encoders;
 4. examples/fashion-mnist-accurate.toml as a whole, if its data is in the cache;
 5. the kernels under compute-sanitizer, if there is one;
@@ -20,6 +20,7 @@ import argparse
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -196,6 +197,32 @@ def hashes(report, program):
         equal(report, program, f"resumed from {first} to {then}", [results[0], program.result(resumed, 40)])
 
 
+def killed(report, program):
+    """Kills the worker in the middle: another one goes on from the newest checkpoint, to the same weights."""
+    name, *job = NETWORKS[0]
+    path = program.job(name, *job)
+    words = ["--epochs", "600", "--set", 'checkpoint.every="1 epoch"']
+    whole = program.result(program.run(path, "cuda", *words), 60)
+    run, pid = program.run(path, "cuda", *words), None
+    for line in run.stdout:
+        event = json.loads(line)
+        if event["event"] == "worker":
+            pid = event["pid"]
+        if event["event"] == "epoch" and event["epoch"] >= 3:
+            os.kill(pid, signal.SIGKILL)
+            break
+    result = program.result(run, 60)
+    equal(report, program, f"kill -9 in the middle, {result.get('restarts')} restart", [whole, result])
+
+
+def last(report, programs):
+    """What ends a process's use of a GPU comes last: a kernel that goes wrong."""
+    for program in programs[:1]:
+        words = [Path(program).resolve(), "--ignored", "gpu_at_last::"]
+        if report.command("a kernel that goes wrong", words, 30) is not None:
+            report.add("a kernel that goes wrong", "is told with CUDA's words", True)
+
+
 def speed(report, options, modes, part):
     file = Path(tempfile.mkdtemp()) / "gpu.json"
     words = [sys.executable, HERE / "gpu.py", "--lockstep", options.lockstep, "--rounds", 1, "--modes", modes, "--json", file]
@@ -251,10 +278,13 @@ def main():
     report = Report(options.minutes)
     tests(report, options.tests)
     with tempfile.TemporaryDirectory() as folder:
-        hashes(report, Program(report, options.lockstep, Path(folder)))
+        program = Program(report, options.lockstep, Path(folder))
+        hashes(report, program)
+        killed(report, program)
     speed(report, options, "fp32", "beside PyTorch")
     whole_run(report, options)
     sanitizer(report, options.tests)
+    last(report, options.tests)
     speed(report, options, "tf32,bf16", "beside tf32")
     if options.json:
         options.json.write_text(json.dumps(report.facts, indent=1))
