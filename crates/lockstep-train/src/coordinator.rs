@@ -1,6 +1,6 @@
 //! The coordinator's side of the learner of networks.
 
-use crate::choice::{self, DeviceDecision};
+use crate::choice;
 use crate::cuda;
 use crate::learner::{self, LearnerPart};
 use crate::prepare::{Prepared, check_start, plan, prepare, read_snapshot};
@@ -10,12 +10,13 @@ use crate::traffic::Traffic;
 use crate::trained::Trained;
 use crate::{TrainError, export_weights};
 use lockstep_base::fs::{CacheDir, write_atomic};
+use lockstep_cuda::DeviceDecision;
 use lockstep_events::control::Assignment;
 use lockstep_gang::tree;
 use lockstep_learner::{
     Coordinator, EarlierRun, Fact, Forecast, Fork, ForkFrom, FoundData, Learner, LearnerError,
-    LearnerFailure, LearnerNeeds, LearnerType, PlannedMemory, ResumePoint, RunFacts, RunPlan,
-    TrainedModel, VectorFacts,
+    LearnerFailure, LearnerNeeds, LearnerType, ModelDevice, PlannedMemory, ResumePoint, RunFacts,
+    RunPlan, TrainedModel, VectorFacts,
 };
 use lockstep_place::Place;
 use lockstep_resolve::{EmbedPlan, PictureInput, ResolvedJob, TrainingSettings};
@@ -49,9 +50,9 @@ impl LearnerType for NetworkLearner {
     fn open_model(
         &self,
         run: &RunDir,
-        threads: usize,
+        on: ModelDevice,
     ) -> Result<Option<Box<dyn TrainedModel>>, LearnerError> {
-        Ok(Some(Box::new(Trained::open(run, threads)?)))
+        Ok(Some(Box::new(Trained::open(run, on)?)))
     }
 
     fn recover_model(&self, run: &RunDir) -> Result<Option<String>, LearnerError> {

@@ -510,7 +510,7 @@ prop_compose! {
         match embed {
             Some((batch, part)) => {
                 let store = Location::new("az://container/vectors");
-                embedding(job, Embed { model: "efficientnet-lite0".to_owned().into(), batch, part, store, normalise })
+                embedding(job, Embed { model: "efficientnet-lite0".to_owned().into(), batch, device: JobDevice::Cuda(Some(1)), part, store, normalise })
             }
             None => job,
         }

@@ -16,6 +16,7 @@ mod classes;
 mod commands;
 mod dashboard;
 mod data_checks;
+mod devices;
 mod doctor;
 mod documents;
 mod elastic;
