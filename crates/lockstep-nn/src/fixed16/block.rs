@@ -1,0 +1,169 @@
+//! A block of sums: 16 rows of the left operand times up to 32 columns of the right one.
+
+use super::engine::Engine;
+
+/// Rows of a block.
+pub(super) const ROWS: usize = 16;
+
+/// Columns of a tile of the right operand.
+pub(super) const TILE_COLUMNS: usize = 16;
+
+/// Columns of a block: two tiles.
+pub(super) const COLUMNS: usize = 2 * TILE_COLUMNS;
+
+/// Depth that is multiplied at a time: operands are filled up to whole ones with zeros.
+pub(super) const DEPTH: usize = 64;
+
+/// Bytes of a tile: one slice of [`DEPTH`] by [`TILE_COLUMNS`].
+pub(super) const TILE: usize = DEPTH * TILE_COLUMNS;
+
+/// The deepest sum that 32 bits hold, whatever the numbers.
+pub(super) const DEEPEST: usize = 65_536;
+
+/// Sums of a tile: products of upper slices, and products of an upper and a lower one.
+#[derive(Debug, Clone, PartialEq)]
+#[repr(C)]
+pub(super) struct TileSums {
+    pub(super) upper: [[i32; TILE_COLUMNS]; ROWS],
+    pub(super) mixed: [[i32; TILE_COLUMNS]; ROWS],
+}
+
+/// Sums of a block, tile by tile.
+#[derive(Debug, Clone, PartialEq)]
+#[repr(C, align(64))]
+pub(super) struct Sums(pub(super) [TileSums; 2]);
+
+impl Sums {
+    pub(super) const ZERO: Self = {
+        const TILE: TileSums = TileSums {
+            upper: [[0; TILE_COLUMNS]; ROWS],
+            mixed: [[0; TILE_COLUMNS]; ROWS],
+        };
+        Self([TILE; 2])
+    };
+}
+
+/// The left operand: rows of both slices.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Left<'a> {
+    /// Upper slices of the rows.
+    pub(super) upper: &'a [i8],
+    /// Lower slices, which lie like those.
+    pub(super) lower: &'a [i8],
+    /// From a row to the next.
+    pub(super) stride: usize,
+}
+
+impl<'a> Left<'a> {
+    /// Without its first rows, and without the beginning of each.
+    pub(super) fn at(self, row: usize, depth: usize) -> Self {
+        let start = row * self.stride + depth;
+        Self {
+            upper: &self.upper[start..],
+            lower: &self.lower[start..],
+            ..self
+        }
+    }
+}
+
+/// One block: the first 16 rows of `left`, in so many times [`DEPTH`], with tiles of the right operand: for each of
+/// these depths the upper and the lower tile of each 16 columns.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Block<'a> {
+    pub(super) left: Left<'a>,
+    pub(super) right: &'a [i8],
+    /// How many times [`DEPTH`].
+    pub(super) depths: usize,
+    /// How many tiles: 1 or 2.
+    pub(super) tiles: usize,
+}
+
+/// A thread's leave to use an engine. With AMX it configures the thread's tiles, until dropped.
+pub(super) struct Session {
+    engine: Engine,
+    #[cfg(target_arch = "x86_64")]
+    _tiles: Option<super::amx::Tiles>,
+}
+
+impl Session {
+    /// # Panics
+    /// When the machine does not have the engine.
+    pub(super) fn new(engine: Engine) -> Self {
+        assert!(
+            engine <= Engine::detected(),
+            "this machine has no {engine:?}"
+        );
+        Self {
+            engine,
+            #[cfg(target_arch = "x86_64")]
+            _tiles: (engine == Engine::Amx).then(super::amx::Tiles::new),
+        }
+    }
+
+    /// Computes the sums of a block, or adds them to those that are there. All that is added up in one place is at most
+    /// [`DEEPEST`] deep.
+    ///
+    /// # Panics
+    /// When an operand is too short.
+    #[inline]
+    pub(super) fn compute(&self, block: &Block<'_>, adds: bool, sums: &mut Sums) {
+        let Block {
+            left,
+            right,
+            depths,
+            tiles,
+        } = *block;
+        let reach = (ROWS - 1) * left.stride + depths * DEPTH;
+        let is_long_enough = left.upper.len() >= reach && left.lower.len() >= reach;
+        assert!(is_long_enough, "the left operand is too short");
+        assert!((1..=2).contains(&tiles), "one tile or two");
+        let length = depths * tiles * 2 * TILE;
+        assert!(right.len() >= length, "the right operand is too short");
+        if !adds && self.engine != Engine::Amx {
+            *sums = Sums::ZERO;
+        }
+        match self.engine {
+            Engine::Plain => plain(block, sums),
+            // SAFETY: the operands are long enough, as was just checked, and a session is of an engine that the
+            // machine has; with AMX this thread's tiles are configured.
+            #[cfg(target_arch = "x86_64")]
+            engine => unsafe {
+                match engine {
+                    Engine::Avx2 => super::avx2::add(block, sums),
+                    Engine::Vnni => super::vnni::add(block, sums),
+                    _ => super::amx::compute(block, adds, sums),
+                }
+            },
+            #[cfg(not(target_arch = "x86_64"))]
+            engine => panic!("{engine:?} on another processor"),
+        }
+    }
+}
+
+/// The definition of the sums.
+fn plain(block: &Block<'_>, sums: &mut Sums) {
+    let Left {
+        upper,
+        lower,
+        stride,
+    } = block.left;
+    for (tile, sums) in sums.0.iter_mut().enumerate().take(block.tiles) {
+        for depth in 0..block.depths {
+            let right = &block.right[(depth * block.tiles + tile) * 2 * TILE..][..2 * TILE];
+            let (right_upper, right_lower) = right.split_at(TILE);
+            for row in 0..ROWS {
+                let at = row * stride + depth * DEPTH;
+                let (upper, lower) = (&upper[at..at + DEPTH], &lower[at..at + DEPTH]);
+                for column in 0..TILE_COLUMNS {
+                    for k in 0..DEPTH {
+                        let at = k / 4 * 4 * TILE_COLUMNS + column * 4 + k % 4;
+                        let [h, l] = [upper[k], lower[k]].map(i32::from);
+                        let [rh, rl] = [right_upper[at], right_lower[at]].map(i32::from);
+                        sums.upper[row][column] += h * rh;
+                        sums.mixed[row][column] += h * rl + l * rh;
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! A dense layer: `y = x W + b`, with its three products in fixed point.
+//!
+//! The weights have one scale. The rows of a lane have one, both in `x` and in `dy`; in an evaluation every row has its
+//! own, so that what is said of it does not depend on others. The gradient of the bias is summed in single precision, as
+//! ever.
+
+use super::block::{COLUMNS, DEPTH, Left, ROWS, Session};
+use super::cast::{bytes, bytes_mut, words_mut};
+use super::engine::Engine;
+use super::product::{Product, compute_part};
+use super::right::{Matrix, Panels, depths, left_of_transpose, pack, pack_transpose, right_room};
+use super::scale::Scale;
+use super::slices::slice;
+use crate::factors::{Factored, PANEL, sum_rows};
+use crate::layers::{Layer, Pass, carve, carved, of_rows};
+use crate::layout::Layout;
+use crate::operation::Operation;
+use crate::replica::{LayerGradient, Replica};
+use crate::threads::{Threads, pieces, pieces_mut, rows_of_a_tile};
+use std::ops::Range;
+
+/// A dense layer with a bias.
+pub(crate) struct Fixed16Linear {
+    layer: Factored,
+    /// The scale of each row of the operand that was sliced last.
+    row_scales: Vec<Scale>,
+    /// The scales of `x` by lane, as the forward pass found them, and those of `dy`.
+    lane_scales: Vec<[Scale; 2]>,
+    weight_scale: Scale,
+}
+
+impl Fixed16Linear {
+    /// Appends the layer's tensors to the layout. A pass has at most so many rows, of so many lanes.
+    pub(crate) fn new(
+        name: &str,
+        (inputs, outputs): (usize, usize),
+        (rows, lanes): (usize, usize),
+        layout: &mut Layout,
+    ) -> Self {
+        Self {
+            layer: Factored::new(name, inputs, outputs, layout),
+            row_scales: vec![Scale::default(); rows.next_multiple_of(ROWS)],
+            lane_scales: vec![Default::default(); lanes],
+            weight_scale: Scale::default(),
+        }
+    }
+
+    fn panels<'a>(&self, state: &'a [f32]) -> Panels<'a> {
+        Panels {
+            data: &state[self.layer.weight()],
+            rows: self.layer.inputs,
+            columns: self.layer.outputs,
+        }
+    }
+
+    /// Finds the scale of each row of `x`: in training one for all rows of a lane.
+    fn find_scales(&mut self, pass: Pass<'_>, x: &[f32], width: usize, operand: usize) {
+        for (lane, rows) in pass.lanes.iter().enumerate() {
+            let scale = Scale::on(pass.threads, of_rows(x, rows, width));
+            self.lane_scales[lane][operand] = scale;
+            self.row_scales[rows.clone()].fill(scale);
+        }
+        if pass.step.is_none() {
+            let at_once = rows_of_a_tile(width);
+            let rows = x.len() / width;
+            let scales = pieces_mut(&mut self.row_scales[..rows], at_once);
+            let tiles = (pieces(x, at_once * width), scales);
+            pass.threads.each(tiles, |_, (x, scales)| {
+                for (x, scale) in x.chunks_exact(width).zip(scales) {
+                    *scale = Scale::of(x);
+                }
+            });
+        }
+    }
+}
+
+/// Numbers of memory that both slices of so many rows take as a left operand.
+fn left_room(rows: usize, depth: usize) -> usize {
+    2 * slice_room(rows, depth)
+}
+
+/// The same of one slice.
+fn slice_room(rows: usize, depth: usize) -> usize {
+    rows.next_multiple_of(ROWS) * depths(depth) * DEPTH / 4
+}
+
+/// Slices rows, each under its scale, into a left operand.
+fn slice_rows<'a>(
+    threads: &Threads,
+    x: &[f32],
+    width: usize,
+    scales: &[Scale],
+    room: &'a mut [f32],
+) -> Left<'a> {
+    let stride = depths(width) * DEPTH;
+    let (upper, lower) = room.split_at_mut(slice_room(x.len() / width, width));
+    let at_once = rows_of_a_tile(width);
+    let tiles = (
+        pieces(x, at_once * width),
+        pieces(scales, at_once),
+        pieces_mut(bytes_mut(upper), at_once * stride),
+        pieces_mut(bytes_mut(lower), at_once * stride),
+    );
+    threads.each(tiles, |_, (x, scales, upper, lower)| {
+        let rows = x.chunks_exact(width).zip(scales);
+        let slices = (upper.chunks_mut(stride)).zip(lower.chunks_mut(stride));
+        for ((x, scale), (upper, lower)) in rows.zip(slices) {
+            slice(x, scale.by(), &mut upper[..width], &mut lower[..width]);
+        }
+    });
+    Left {
+        upper: bytes(upper),
+        lower: bytes(lower),
+        stride,
+    }
+}
+
+impl Layer for Fixed16Linear {
+    fn scratch(&self, _: &Threads, rows: usize) -> usize {
+        let Factored {
+            inputs, outputs, ..
+        } = self.layer;
+        let forward = carved(right_room(inputs, outputs)) + left_room(rows, inputs);
+        let by_input = carved(right_room(outputs, inputs)) + left_room(rows, outputs);
+        // The last block of every lane's rows is filled up.
+        let deep = rows + self.lane_scales.len() * DEPTH;
+        let of_lanes = left_room(inputs, deep) + right_room(deep, outputs);
+        forward.max(by_input).max(of_lanes)
+    }
+
+    fn operation(&self) -> Operation {
+        Operation::Dense(self.layer.clone())
+    }
+
+    fn forward(
+        &mut self,
+        pass: Pass<'_>,
+        state: &[f32],
+        x: &[f32],
+        y: &mut [f32],
+        scratch: &mut [f32],
+    ) {
+        let Factored {
+            inputs, outputs, ..
+        } = self.layer;
+        let (threads, rows) = (pass.threads, x.len() / inputs);
+        self.find_scales(pass, x, inputs, 0);
+        let weights = self.panels(state);
+        self.weight_scale = Scale::on(threads, weights.data);
+        let (right, scratch) = carve(scratch, right_room(inputs, outputs));
+        let by = self.weight_scale.by();
+        let panels = pieces_mut(words_mut(right), right_room(inputs, COLUMNS));
+        threads.each(panels, |panel, to| {
+            pack(weights.panel(panel * PANEL), by, to)
+        });
+        let scales = &self.row_scales[..rows];
+        let product = Product {
+            left: slice_rows(threads, x, inputs, scales, scratch),
+            row_scales: scales,
+            rows,
+            right: bytes(right),
+            right_scale: self.weight_scale,
+            columns: outputs,
+            depth: inputs,
+        };
+        product.compute(threads, Some(&state[self.layer.bias()]), (y, outputs));
+    }
+
+    fn backward(
+        &mut self,
+        pass: Pass<'_>,
+        replica: &mut dyn Replica,
+        x: &[f32],
+        dy: &mut [f32],
+        dx: Option<&mut [f32]>,
+        scratch: &mut [f32],
+    ) {
+        let Factored {
+            inputs, outputs, ..
+        } = self.layer;
+        let (threads, rows, dy) = (pass.threads, dy.len() / outputs, &*dy);
+        self.find_scales(pass, dy, outputs, 1);
+        if let Some(dx) = dx {
+            let weights = self.panels(replica.state());
+            let (right, scratch) = carve(scratch, right_room(outputs, inputs));
+            let by = self.weight_scale.by();
+            let pairs = pieces_mut(words_mut(right), right_room(outputs, COLUMNS));
+            threads.each(pairs, |pair, to| {
+                pack_transpose(weights, pair * COLUMNS, by, to);
+            });
+            let scales = &self.row_scales[..rows];
+            let product = Product {
+                left: slice_rows(threads, dy, outputs, scales, scratch),
+                row_scales: scales,
+                rows,
+                right: bytes(right),
+                right_scale: self.weight_scale,
+                columns: inputs,
+                depth: outputs,
+            };
+            product.compute(threads, None, (dx, inputs));
+        }
+        let mut gradient = LaneProducts {
+            layer: &self.layer,
+            lanes: pass.lanes,
+            scales: &self.lane_scales,
+            dy,
+            operands: &[],
+        };
+        for (lane, rows) in pass.lanes.iter().enumerate() {
+            let [x_scale, dy_scale] = self.lane_scales[lane];
+            let room = &mut scratch[gradient.place(lane)];
+            let [left, right] = gradient.rooms(rows.len());
+            let (left, right) = room[..left + right].split_at_mut(left);
+            let (x, dy) = (of_rows(x, rows, inputs), of_rows(dy, rows, outputs));
+            let (x, dy) = (Matrix::new(x, inputs), Matrix::new(dy, outputs));
+            let (upper, lower) = left.split_at_mut(left.len() / 2);
+            let tile = slice_room(ROWS, rows.len());
+            let slices = (
+                pieces_mut(words_mut(upper), tile),
+                pieces_mut(words_mut(lower), tile),
+            );
+            threads.each(slices, |tile, (upper, lower)| {
+                left_of_transpose(x, tile * ROWS, x_scale.by(), upper, lower);
+            });
+            let pairs = pieces_mut(words_mut(right), right_room(rows.len(), COLUMNS));
+            threads.each(pairs, |pair, to| {
+                pack(dy.columns(pair * COLUMNS, COLUMNS), dy_scale.by(), to);
+            });
+        }
+        gradient.operands = &*scratch;
+        let (lanes, chunks) = (0..pass.lanes.len(), self.layer.chunks.clone());
+        replica.gradient(lanes, chunks, &gradient);
+    }
+}
+
+/// The gradient of a dense layer, formed chunk by chunk where it is asked for, from both operands of every lane.
+struct LaneProducts<'a> {
+    layer: &'a Factored,
+    lanes: &'a [Range<usize>],
+    scales: &'a [[Scale; 2]],
+    dy: &'a [f32],
+    /// Of each lane, `x` transposed as a left operand, and `dy` as a right one.
+    operands: &'a [f32],
+}
+
+impl LaneProducts<'_> {
+    /// Room for both operands of a lane of so many rows.
+    fn rooms(&self, rows: usize) -> [usize; 2] {
+        [
+            left_room(self.layer.inputs, rows),
+            right_room(rows, self.layer.outputs),
+        ]
+    }
+
+    /// Where a lane's operands lie.
+    fn place(&self, lane: usize) -> Range<usize> {
+        let room = |rows: &Range<usize>| self.rooms(rows.len()).iter().sum::<usize>();
+        let start = self.lanes[..lane].iter().map(room).sum();
+        start..start + room(&self.lanes[lane])
+    }
+}
+
+impl LayerGradient for LaneProducts<'_> {
+    fn write(&self, lane: usize, chunk: usize, to: &mut [f32]) {
+        let rows = &self.lanes[lane];
+        let Factored {
+            inputs, outputs, ..
+        } = *self.layer;
+        if !self.layer.weight_chunks().contains(&chunk) {
+            return sum_rows(of_rows(self.dy, rows, outputs), to);
+        }
+        let [left, _] = self.rooms(rows.len());
+        let (left, right) = self.operands[self.place(lane)].split_at(left);
+        let (upper, lower) = left.split_at(left.len() / 2);
+        let [x_scale, dy_scale] = self.scales[lane];
+        let product = Product {
+            left: Left {
+                upper: bytes(upper),
+                lower: bytes(lower),
+                stride: depths(rows.len()) * DEPTH,
+            },
+            row_scales: &[x_scale],
+            rows: inputs,
+            right: bytes(right),
+            right_scale: dy_scale,
+            columns: outputs,
+            depth: rows.len(),
+        };
+        let session = Session::new(Engine::current());
+        let (rows, columns) = self.layer.part_of_chunk(chunk);
+        for (column, to) in columns
+            .clone()
+            .step_by(PANEL)
+            .zip(to.chunks_mut(rows.len() * PANEL))
+        {
+            let columns = column..(column + PANEL).min(columns.end);
+            compute_part(&session, &product, rows.clone(), columns, to);
+        }
+    }
+}

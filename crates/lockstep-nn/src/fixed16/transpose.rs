@@ -1,0 +1,79 @@
+//! Transposes of small squares.
+
+use super::block::TILE_COLUMNS;
+use crate::simd::Isa;
+
+/// 16 rows of 16 words.
+pub(super) type Square = [[u32; TILE_COLUMNS]; TILE_COLUMNS];
+
+/// Its rows become its columns.
+#[inline]
+pub(super) fn transpose(square: &mut Square) {
+    #[cfg(target_arch = "x86_64")]
+    if Isa::current() == Isa::Avx512 {
+        // SAFETY: the machine has this level.
+        return unsafe { wide(square) };
+    }
+    for i in 0..TILE_COLUMNS {
+        for j in 0..i {
+            let (upper, lower) = square.split_at_mut(i);
+            std::mem::swap(&mut upper[j][i], &mut lower[0][j]);
+        }
+    }
+}
+
+/// The same in registers: words, pairs and quarters of vectors change places.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f")]
+fn wide(square: &mut Square) {
+    use std::arch::x86_64::*;
+    // SAFETY: a row is a vector.
+    let load = |row: &[u32; TILE_COLUMNS]| unsafe { _mm512_loadu_si512(row.as_ptr().cast()) };
+    let rows: [__m512i; TILE_COLUMNS] = std::array::from_fn(|i| load(&square[i]));
+    let mut words = rows;
+    for i in 0..8 {
+        words[2 * i] = _mm512_unpacklo_epi32(rows[2 * i], rows[2 * i + 1]);
+        words[2 * i + 1] = _mm512_unpackhi_epi32(rows[2 * i], rows[2 * i + 1]);
+    }
+    let mut pairs = words;
+    for i in 0..4 {
+        for j in 0..2 {
+            let (x, y) = (words[4 * i + j], words[4 * i + j + 2]);
+            pairs[4 * i + 2 * j] = _mm512_unpacklo_epi64(x, y);
+            pairs[4 * i + 2 * j + 1] = _mm512_unpackhi_epi64(x, y);
+        }
+    }
+    // Row i of `pairs` has in each quarter the words of column i % 4 + 4 * quarter, of the rows i / 4 * 4 and on.
+    for i in 0..4 {
+        let even = |a, b| _mm512_shuffle_i32x4(a, b, 0x88);
+        let odd = |a, b| _mm512_shuffle_i32x4(a, b, 0xdd);
+        let (a, b) = (pairs[i], pairs[i + 4]);
+        let (c, d) = (pairs[i + 8], pairs[i + 12]);
+        let (ab_even, ab_odd) = (even(a, b), odd(a, b));
+        let (cd_even, cd_odd) = (even(c, d), odd(c, d));
+        let columns = [
+            (i, even(ab_even, cd_even)),
+            (i + 4, even(ab_odd, cd_odd)),
+            (i + 8, odd(ab_even, cd_even)),
+            (i + 12, odd(ab_odd, cd_odd)),
+        ];
+        for (column, words) in columns {
+            // SAFETY: a row is a vector.
+            unsafe { _mm512_storeu_si512(square[column].as_mut_ptr().cast(), words) };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_become_columns() {
+        let at = |i: usize, j: usize| (i * 100 + j) as u32;
+        let mut square: Square = std::array::from_fn(|i| std::array::from_fn(|j| at(i, j)));
+        transpose(&mut square);
+        let expected: Square = std::array::from_fn(|i| std::array::from_fn(|j| at(j, i)));
+        assert_eq!(square, expected);
+    }
+}
