@@ -1,4 +1,6 @@
-//! Buffers of `f32` seen as bytes and words: slices lie in the same scratch memory as everything else.
+//! Buffers of `f32` seen as bytes, words and totals: all of it lies in the same scratch memory as everything else.
+
+use super::product::Totals;
 
 /// Numbers as bytes.
 pub(super) fn bytes(numbers: &[f32]) -> &[i8] {
@@ -16,4 +18,12 @@ pub(super) fn bytes_mut(numbers: &mut [f32]) -> &mut [i8] {
 pub(super) fn words_mut(numbers: &mut [f32]) -> &mut [u32] {
     // SAFETY: both have the same size and alignment, and any bits are valid in both.
     unsafe { std::slice::from_raw_parts_mut(numbers.as_mut_ptr().cast(), numbers.len()) }
+}
+
+/// Numbers as totals of blocks, as many as fit.
+pub(super) fn totals_mut(numbers: &mut [f32]) -> &mut [Totals] {
+    // SAFETY: totals are integers, which any bits are.
+    let (before, totals, _) = unsafe { numbers.align_to_mut() };
+    assert!(before.is_empty(), "scratch memory begins on a cache line");
+    totals
 }

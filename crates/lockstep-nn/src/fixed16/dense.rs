@@ -10,6 +10,7 @@ use super::engine::Engine;
 use super::product::{Product, compute_part};
 use super::right::{Matrix, Panels, depths, left_of_transpose, pack, pack_transpose, right_room};
 use super::scale::Scale;
+use super::scales::{Operand, RowScales};
 use super::slices::slice;
 use crate::factors::{Factored, PANEL, sum_rows};
 use crate::layers::{Layer, Pass, carve, carved, of_rows};
@@ -22,10 +23,7 @@ use std::ops::Range;
 /// A dense layer with a bias.
 pub(crate) struct Fixed16Linear {
     layer: Factored,
-    /// The scale of each row of the operand that was sliced last.
-    row_scales: Vec<Scale>,
-    /// The scales of `x` by lane, as the forward pass found them, and those of `dy`.
-    lane_scales: Vec<[Scale; 2]>,
+    scales: RowScales,
     weight_scale: Scale,
 }
 
@@ -39,8 +37,7 @@ impl Fixed16Linear {
     ) -> Self {
         Self {
             layer: Factored::new(name, inputs, outputs, layout),
-            row_scales: vec![Scale::default(); rows.next_multiple_of(ROWS)],
-            lane_scales: vec![Default::default(); lanes],
+            scales: RowScales::new(rows, lanes),
             weight_scale: Scale::default(),
         }
     }
@@ -50,26 +47,6 @@ impl Fixed16Linear {
             data: &state[self.layer.weight()],
             rows: self.layer.inputs,
             columns: self.layer.outputs,
-        }
-    }
-
-    /// Finds the scale of each row of `x`: in training one for all rows of a lane.
-    fn find_scales(&mut self, pass: Pass<'_>, x: &[f32], width: usize, operand: usize) {
-        for (lane, rows) in pass.lanes.iter().enumerate() {
-            let scale = Scale::on(pass.threads, of_rows(x, rows, width));
-            self.lane_scales[lane][operand] = scale;
-            self.row_scales[rows.clone()].fill(scale);
-        }
-        if pass.step.is_none() {
-            let at_once = rows_of_a_tile(width);
-            let rows = x.len() / width;
-            let scales = pieces_mut(&mut self.row_scales[..rows], at_once);
-            let tiles = (pieces(x, at_once * width), scales);
-            pass.threads.each(tiles, |_, (x, scales)| {
-                for (x, scale) in x.chunks_exact(width).zip(scales) {
-                    *scale = Scale::of(x);
-                }
-            });
         }
     }
 }
@@ -123,7 +100,7 @@ impl Layer for Fixed16Linear {
         let forward = carved(right_room(inputs, outputs)) + left_room(rows, inputs);
         let by_input = carved(right_room(outputs, inputs)) + left_room(rows, outputs);
         // The last block of every lane's rows is filled up.
-        let deep = rows + self.lane_scales.len() * DEPTH;
+        let deep = rows + self.scales.most_lanes() * DEPTH;
         let of_lanes = left_room(inputs, deep) + right_room(deep, outputs);
         forward.max(by_input).max(of_lanes)
     }
@@ -144,7 +121,6 @@ impl Layer for Fixed16Linear {
             inputs, outputs, ..
         } = self.layer;
         let (threads, rows) = (pass.threads, x.len() / inputs);
-        self.find_scales(pass, x, inputs, 0);
         let weights = self.panels(state);
         self.weight_scale = Scale::on(threads, weights.data);
         let (right, scratch) = carve(scratch, right_room(inputs, outputs));
@@ -153,7 +129,7 @@ impl Layer for Fixed16Linear {
         threads.each(panels, |panel, to| {
             pack(weights.panel(panel * PANEL), by, to)
         });
-        let scales = &self.row_scales[..rows];
+        let scales = self.scales.find(pass, x, inputs, Operand::Input);
         let product = Product {
             left: slice_rows(threads, x, inputs, scales, scratch),
             row_scales: scales,
@@ -179,16 +155,15 @@ impl Layer for Fixed16Linear {
             inputs, outputs, ..
         } = self.layer;
         let (threads, rows, dy) = (pass.threads, dy.len() / outputs, &*dy);
-        self.find_scales(pass, dy, outputs, 1);
+        let weights = self.panels(replica.state());
+        let scales = self.scales.find(pass, dy, outputs, Operand::Error);
         if let Some(dx) = dx {
-            let weights = self.panels(replica.state());
             let (right, scratch) = carve(scratch, right_room(outputs, inputs));
             let by = self.weight_scale.by();
             let pairs = pieces_mut(words_mut(right), right_room(outputs, COLUMNS));
             threads.each(pairs, |pair, to| {
                 pack_transpose(weights, pair * COLUMNS, by, to);
             });
-            let scales = &self.row_scales[..rows];
             let product = Product {
                 left: slice_rows(threads, dy, outputs, scales, scratch),
                 row_scales: scales,
@@ -203,12 +178,12 @@ impl Layer for Fixed16Linear {
         let mut gradient = LaneProducts {
             layer: &self.layer,
             lanes: pass.lanes,
-            scales: &self.lane_scales,
+            scales: &self.scales,
             dy,
             operands: &[],
         };
         for (lane, rows) in pass.lanes.iter().enumerate() {
-            let [x_scale, dy_scale] = self.lane_scales[lane];
+            let [x_scale, dy_scale] = self.scales.of_lane(lane);
             let room = &mut scratch[gradient.place(lane)];
             let [left, right] = gradient.rooms(rows.len());
             let (left, right) = room[..left + right].split_at_mut(left);
@@ -238,7 +213,7 @@ impl Layer for Fixed16Linear {
 struct LaneProducts<'a> {
     layer: &'a Factored,
     lanes: &'a [Range<usize>],
-    scales: &'a [[Scale; 2]],
+    scales: &'a RowScales,
     dy: &'a [f32],
     /// Of each lane, `x` transposed as a left operand, and `dy` as a right one.
     operands: &'a [f32],
@@ -273,7 +248,7 @@ impl LayerGradient for LaneProducts<'_> {
         let [left, _] = self.rooms(rows.len());
         let (left, right) = self.operands[self.place(lane)].split_at(left);
         let (upper, lower) = left.split_at(left.len() / 2);
-        let [x_scale, dy_scale] = self.scales[lane];
+        let [x_scale, dy_scale] = self.scales.of_lane(lane);
         let product = Product {
             left: Left {
                 upper: bytes(upper),

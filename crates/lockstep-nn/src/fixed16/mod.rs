@@ -14,11 +14,14 @@ mod amx;
 mod avx2;
 mod block;
 mod cast;
+mod convolution;
 mod dense;
 mod engine;
+mod gather;
 mod product;
 mod right;
 mod scale;
+mod scales;
 mod slices;
 #[cfg(test)]
 mod tests;
@@ -26,6 +29,7 @@ mod transpose;
 #[cfg(target_arch = "x86_64")]
 mod vnni;
 
+pub(crate) use convolution::Fixed16Conv2d;
 pub(crate) use dense::Fixed16Linear;
 pub use engine::{ENGINE_VARIABLE, Engine};
 

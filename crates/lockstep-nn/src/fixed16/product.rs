@@ -3,7 +3,7 @@
 //! An output is v = the sum over the depth of `256 ha hb + ha lb + la hb`, exactly; then `(f32(v) * fa) * fb`, where f32
 //! rounds once, to nearest even, and fa and fb are the operands' factors.
 
-use super::block::{Block, COLUMNS, DEEPEST, DEPTH, Left, ROWS, Session, Sums, TILE_COLUMNS};
+use super::block::{Block, COLUMNS, DEEPEST, DEPTH, Left, ROWS, Session, Sums, TILE, TILE_COLUMNS};
 use super::engine::Engine;
 use super::right::{depths, right_bytes, tiles};
 use super::scale::Scale;
@@ -45,41 +45,73 @@ impl Product<'_> {
             let session = Session::new(Engine::current());
             for column in columns.clone().step_by(COLUMNS) {
                 let width = COLUMNS.min(columns.end - column);
-                let mut added = [0.0; COLUMNS];
-                if let Some(bias) = bias {
-                    added[..width].copy_from_slice(&bias[column..column + width]);
-                }
+                let bias = bias.map(|bias| &bias[column..column + width]);
                 for row in rows.clone().step_by(ROWS) {
                     let outputs = self.block(&session, row, column);
                     let rows = row..(row + ROWS).min(rows.end);
-                    let place = (rows.start * stride + column, stride);
+                    let at = row * stride + column;
+                    let place = |row| at + row * stride;
                     // SAFETY: tiles do not overlap.
-                    unsafe { store(&outputs, rows.len(), width, &added, &to, place) };
+                    unsafe { store(&outputs, rows.len(), width, bias, &to, place) };
                 }
             }
         });
     }
 
-    /// A block of outputs.
+    /// The operands of a block.
     #[inline]
-    fn block(&self, session: &Session, row: usize, column: usize) -> Outputs {
-        let (depths, tiles) = (depths(self.depth), tiles(column, self.columns));
-        let block = Block {
+    fn operands(&self, row: usize, column: usize) -> Block<'_> {
+        Block {
             left: self.left.at(row, 0),
             right: &self.right[right_bytes(self.depth, column)..],
-            depths,
-            tiles,
-        };
-        let factors = self.factors(row);
-        let mut outputs = [[0.0; COLUMNS]; ROWS];
-        let mut sums = Sums::ZERO;
-        let right = self.right_scale.factor();
-        if depths * DEPTH <= DEEPEST {
-            session.compute(&block, false, &mut sums);
-            finish(&sums, tiles, &factors, right, &mut outputs);
-        } else {
-            deep(session, &block, &mut sums, &factors, right, &mut outputs);
+            depths: depths(self.depth),
+            tiles: tiles(column, self.columns),
         }
+    }
+
+    /// A block of outputs.
+    #[inline]
+    pub(super) fn block(&self, session: &Session, row: usize, column: usize) -> Outputs {
+        let block = self.operands(row, column);
+        if block.depths * DEPTH > DEEPEST {
+            let mut totals = Totals::ZERO;
+            self.add_block(session, row, column, &mut totals);
+            return self.finish_block(row, &totals);
+        }
+        let (mut outputs, mut sums) = ([[0.0; COLUMNS]; ROWS], Sums::ZERO);
+        session.compute(&block, false, &mut sums);
+        let right = self.right_scale.factor();
+        finish(&sums, block.tiles, &self.factors(row), right, &mut outputs);
+        outputs
+    }
+
+    /// Adds a block to totals, which other depths are added to as well.
+    pub(super) fn add_block(
+        &self,
+        session: &Session,
+        row: usize,
+        column: usize,
+        totals: &mut Totals,
+    ) {
+        const MOST: usize = DEEPEST / DEPTH;
+        let (block, mut sums) = (self.operands(row, column), Sums::ZERO);
+        for first in (0..block.depths).step_by(MOST) {
+            let part = Block {
+                left: block.left.at(0, first * DEPTH),
+                right: &block.right[first * block.tiles * 2 * TILE..],
+                depths: MOST.min(block.depths - first),
+                tiles: block.tiles,
+            };
+            session.compute(&part, false, &mut sums);
+            carry(&sums, block.tiles, totals);
+        }
+    }
+
+    /// The outputs of a block from its totals.
+    pub(super) fn finish_block(&self, row: usize, totals: &Totals) -> Outputs {
+        let (factors, right) = (self.factors(row), self.right_scale.factor());
+        let mut outputs = [[0.0; COLUMNS]; ROWS];
+        finish_totals(totals, &factors, right, &mut outputs);
         outputs
     }
 
@@ -104,43 +136,48 @@ impl Product<'_> {
 /// How many times as fast products are as those in single precision: for how finely work is cut.
 const FASTER: usize = 4;
 
-/// Sums that 32 bits do not hold: they are carried over to 64.
-fn deep(
-    session: &Session,
-    block: &Block<'_>,
-    sums: &mut Sums,
-    factors: &[f32; ROWS],
-    right: f32,
-    outputs: &mut Outputs,
-) {
-    const MOST: usize = DEEPEST / DEPTH;
-    let mut totals = [[0i64; COLUMNS]; ROWS];
-    for first in (0..block.depths).step_by(MOST) {
-        let part = Block {
-            left: block.left.at(0, first * DEPTH),
-            right: &block.right[first * block.tiles * 2 * super::block::TILE..],
-            depths: MOST.min(block.depths - first),
-            tiles: block.tiles,
-        };
-        session.compute(&part, false, sums);
-        for (tile, sums) in sums.0.iter().enumerate().take(block.tiles) {
-            for (row, totals) in totals.iter_mut().enumerate() {
-                let totals = &mut totals[tile * TILE_COLUMNS..][..TILE_COLUMNS];
-                let of_row = sums.upper[row].iter().zip(&sums.mixed[row]);
-                for (total, (&upper, &mixed)) in totals.iter_mut().zip(of_row) {
-                    *total += 256 * i64::from(upper) + i64::from(mixed);
-                }
-            }
-        }
+/// Sums that 32 bits do not hold: the v of every output of a block.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(super) struct Totals([[i64; COLUMNS]; ROWS]);
+
+impl Totals {
+    const ZERO: Self = Self([[0; COLUMNS]; ROWS]);
+
+    /// Numbers of memory, as `f32`, for the totals of so many blocks.
+    pub(super) fn room(blocks: usize) -> usize {
+        blocks * size_of::<Self>() / size_of::<f32>()
     }
-    for ((outputs, totals), factor) in outputs.iter_mut().zip(&totals).zip(factors) {
-        for (output, &total) in outputs.iter_mut().zip(totals) {
-            *output = total as f32 * factor * right;
-        }
+
+    /// Begins at zero.
+    pub(super) fn clear(&mut self) {
+        *self = Self::ZERO;
     }
 }
 
 for_each_isa! {
+    /// Adds sums of 32 bits to totals.
+    fn carry(sums: &Sums, tiles: usize, totals: &mut Totals) {
+        for (tile, sums) in sums.0.iter().enumerate().take(tiles) {
+            for (row, totals) in totals.0.iter_mut().enumerate() {
+                let totals = &mut totals[tile * TILE_COLUMNS..][..TILE_COLUMNS];
+                for column in 0..TILE_COLUMNS {
+                    let (upper, mixed) = (sums.upper[row][column], sums.mixed[row][column]);
+                    totals[column] += 256 * i64::from(upper) + i64::from(mixed);
+                }
+            }
+        }
+    }
+
+    /// The outputs that totals stand for.
+    fn finish_totals(totals: &Totals, factors: &[f32; ROWS], right: f32, outputs: &mut Outputs) {
+        for ((outputs, totals), factor) in outputs.iter_mut().zip(&totals.0).zip(factors) {
+            for (output, &total) in outputs.iter_mut().zip(totals) {
+                *output = total as f32 * factor * right;
+            }
+        }
+    }
+
     /// The outputs that sums of 32 bits stand for.
     fn finish(sums: &Sums, tiles: usize, factors: &[f32; ROWS], right: f32, outputs: &mut Outputs) {
         for (tile, sums) in sums.0.iter().enumerate().take(tiles) {
@@ -160,21 +197,25 @@ for_each_isa! {
     }
 }
 
-/// Writes so many rows and columns of a block of outputs, plus a number for each column.
+/// Writes so many rows and columns of a block of outputs, each row where `place` says, plus a number for each column.
 ///
 /// # Safety
 /// Nobody else uses these places meanwhile.
-#[inline]
-unsafe fn store(
+#[inline(always)]
+pub(super) unsafe fn store(
     outputs: &Outputs,
     rows: usize,
     width: usize,
-    added: &[f32; COLUMNS],
+    bias: Option<&[f32]>,
     to: &SharedMut<'_, f32>,
-    (at, stride): (usize, usize),
+    place: impl Fn(usize) -> usize,
 ) {
+    let mut added = [0.0; COLUMNS];
+    if let Some(bias) = bias {
+        added[..width].copy_from_slice(bias);
+    }
     for (row, outputs) in outputs.iter().enumerate().take(rows) {
-        let at = at + row * stride;
+        let at = place(row);
         // SAFETY: by this function's contract.
         let to = unsafe { to.part(at..at + width) };
         match <&mut [f32; COLUMNS]>::try_from(&mut *to) {
@@ -206,10 +247,11 @@ pub(super) fn compute_part(
     for column in columns.clone().step_by(COLUMNS) {
         for row in rows.clone().step_by(ROWS) {
             let outputs = product.block(session, row, column);
-            let place = ((row - rows.start) * width + column - columns.start, width);
+            let at = (row - rows.start) * width + column - columns.start;
+            let place = |row| at + row * width;
             let (count, of_block) = (ROWS.min(rows.end - row), COLUMNS.min(columns.end - column));
             // SAFETY: `to` is borrowed mutably.
-            unsafe { store(&outputs, count, of_block, &[0.0; COLUMNS], &to, place) };
+            unsafe { store(&outputs, count, of_block, None, &to, place) };
         }
     }
 }

@@ -67,6 +67,15 @@ impl<'a> Matrix<'a> {
         }
     }
 
+    /// Some of its rows.
+    pub(super) fn rows(self, first: usize, count: usize) -> Self {
+        Self {
+            data: &self.data[first * self.stride..],
+            rows: count,
+            ..self
+        }
+    }
+
     /// 16 numbers of a row, in `spare` if the matrix has fewer.
     #[inline(always)]
     fn sixteen<'b>(&self, row: usize, column: usize, spare: &'b mut [f32; 16]) -> &'b [f32; 16]

@@ -1,7 +1,7 @@
 //! Transposes of small squares.
 
 use super::block::TILE_COLUMNS;
-use crate::simd::Isa;
+use crate::simd::{Isa, for_each_isa};
 
 /// 16 rows of 16 words.
 pub(super) type Square = [[u32; TILE_COLUMNS]; TILE_COLUMNS];
@@ -64,6 +64,34 @@ fn wide(square: &mut Square) {
     }
 }
 
+/// Writes the transpose of 64 rows of 64 bytes into rows that are so far apart.
+pub(super) fn transpose_bytes(from: &[[i8; 64]; 64], to: &mut [i8], stride: usize) {
+    assert!(to.len() >= 63 * stride + 64, "64 rows of 64 bytes");
+    words_of_columns(from, to, stride);
+}
+
+for_each_isa! {
+    /// Words of four rows of a column each, by 16 columns; then squares of these words are transposed.
+    fn words_of_columns(from: &[[i8; 64]; 64], to: &mut [i8], stride: usize) {
+        for first in (0..64).step_by(16) {
+            let mut square: Square = [[0; 16]; 16];
+            for (line, rows) in square.iter_mut().zip(from.as_chunks::<4>().0) {
+                for column in 0..16 {
+                    let byte = |row: usize| u32::from(rows[row][first + column] as u8);
+                    line[column] = byte(0) | byte(1) << 8 | byte(2) << 16 | byte(3) << 24;
+                }
+            }
+            transpose(&mut square);
+            for (row, words) in square.iter().enumerate() {
+                let to = &mut to[(first + row) * stride..][..64];
+                for (to, word) in to.as_chunks_mut::<4>().0.iter_mut().zip(words) {
+                    *to = word.to_le_bytes().map(|byte| byte as i8);
+                }
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -75,5 +103,20 @@ mod tests {
         transpose(&mut square);
         let expected: Square = std::array::from_fn(|i| std::array::from_fn(|j| at(j, i)));
         assert_eq!(square, expected);
+    }
+
+    #[test]
+    fn rows_of_bytes_become_columns() {
+        let at = |i: usize, j: usize| (i * 7 + j * 3) as i8;
+        let from = std::array::from_fn(|i| std::array::from_fn(|j| at(i, j)));
+        let stride = 70;
+        let mut to = vec![99; 64 * stride];
+        transpose_bytes(&from, &mut to, stride);
+        for i in 0..64 {
+            for j in 0..stride {
+                let expected = if j < 64 { at(j, i) } else { 99 };
+                assert_eq!(to[i * stride + j], expected);
+            }
+        }
     }
 }

@@ -1,5 +1,7 @@
 //! All engines against the definition in plain integers, number by number.
 
+mod layers;
+
 use super::block::{COLUMNS, DEEPEST, DEPTH, Left, ROWS, Session};
 use super::cast::{bytes, bytes_mut, words_mut};
 use super::engine::Engine;
