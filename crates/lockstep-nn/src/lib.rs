@@ -43,7 +43,7 @@ pub use buffer::Buffer;
 pub use dims::Dims;
 pub use error::{LayerFault, NnError};
 pub use factors::{Factored, PANEL, add};
-pub use fingerprint::{NUMERICS_VERSION, fingerprint};
+pub use fingerprint::{NUMERICS_VERSION, fingerprint, fingerprint_in};
 pub use fixed16::Precision;
 pub use layers::batch_norm::MOMENTUM as STATISTICS_SHARE;
 pub use layers::dropout::DOMAIN as DROPOUT_DOMAIN;

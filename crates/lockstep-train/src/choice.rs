@@ -10,7 +10,7 @@ use crate::host::HostDevice;
 use crate::prepare::{evaluation_rows, model_on, threads_here, working_model};
 use crate::sets::DataFacts;
 use lockstep_cuda::{CudaError, Gpu};
-use lockstep_nn::{Capacity, Threads};
+use lockstep_nn::{Capacity, Precision, Threads};
 use lockstep_resolve::{DeviceChoice, TrainingSettings};
 
 /// What was decided for a gang, for people.
@@ -31,6 +31,9 @@ impl DeviceDecision {
 
 /// Decides for the gang of a job: `asks_gpus` says whether a cluster keeps GPUs for its workers.
 pub(crate) fn decide(settings: &mut TrainingSettings, asks_gpus: bool) -> DeviceDecision {
+    if settings.learner.precision == Precision::Fixed16 {
+        return on_processors(settings, asks_gpus);
+    }
     let here = match settings.device {
         DeviceChoice::Cpu => Err(None),
         DeviceChoice::Auto | DeviceChoice::Cuda(None) => gpu_name(0).map_err(Some),
@@ -51,6 +54,23 @@ pub(crate) fn decide(settings: &mut TrainingSettings, asks_gpus: bool) -> Device
     settings.gradients_only = gpu.is_some();
     let note = why.as_ref().and_then(unexpected);
     DeviceDecision { gpu, note }
+}
+
+/// Decides for a gang that computes in a precision which GPUs do not have: one that was asked for is refused when the
+/// job is checked.
+fn on_processors(settings: &mut TrainingSettings, asks_gpus: bool) -> DeviceDecision {
+    settings.gradients_only = false;
+    let mut note = None;
+    if settings.device == DeviceChoice::Auto {
+        settings.device = DeviceChoice::Cpu;
+        if asks_gpus || gpu_name(0).is_ok() {
+            note = Some(
+                "training on the processor, since train.precision = \"fixed16\" is computed on processors only for now"
+                    .to_owned(),
+            );
+        }
+    }
+    DeviceDecision { gpu: None, note }
 }
 
 /// The name of a GPU of this machine.

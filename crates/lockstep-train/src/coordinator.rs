@@ -16,6 +16,8 @@ use lockstep_learner::{
     LearnerFailure, LearnerNeeds, LearnerType, PlannedMemory, ResumePoint, RunFacts, RunPlan,
     TrainedModel, VectorFacts,
 };
+use lockstep_nn::Precision;
+use lockstep_nn::fixed16::Engine;
 use lockstep_place::Place;
 use lockstep_resolve::{EmbedPlan, PictureInput, ResolvedJob, TrainingSettings};
 use lockstep_runs::{RunDir, RunsError};
@@ -233,6 +235,7 @@ fn forecast(
             "shared_bytes": memory.shared_bytes,
         },
         "device": device.words(),
+        "precision": settings.learner.precision.name(),
         "layers": prepared.layers,
         "notes": notes,
     });
@@ -262,10 +265,20 @@ fn forecast(
             ("threads", Fact::Threads(prepared.threads.clone())),
             ("model", model),
             ("device", Fact::Words(device.words().to_owned())),
+            ("precision", Fact::Words(precision_words(settings))),
             ("memory", memory),
         ],
         notes,
         json,
+    }
+}
+
+/// How products are computed, and by what on this machine.
+fn precision_words(settings: &TrainingSettings) -> String {
+    let precision = settings.learner.precision;
+    match precision {
+        Precision::F32 => precision.name().to_owned(),
+        Precision::Fixed16 => format!("{}, here by {}", precision.name(), Engine::current().name()),
     }
 }
 

@@ -19,9 +19,10 @@ use lockstep_events::event::WorkerThreads;
 use lockstep_gang::{Plan, ShmCollective};
 use lockstep_learner::LayerLine;
 use lockstep_measure::BestBy;
-use lockstep_nn::{Capacity, Dims, LayerSummary, Layout, Loss, Model, Threads};
+use lockstep_nn::fixed16::Engine;
+use lockstep_nn::{Capacity, Dims, LayerSummary, Layout, Loss, Model, Precision, Threads};
 use lockstep_place::Place;
-use lockstep_resolve::{ClassWeights, ImageChanges, ResolvedJob, TrainingSettings};
+use lockstep_resolve::{ClassWeights, DeviceChoice, ImageChanges, ResolvedJob, TrainingSettings};
 
 /// A job that can be trained.
 #[derive(Debug, Clone)]
@@ -102,6 +103,7 @@ fn odd(settings: &TrainingSettings, data: &DataFacts, outputs: usize) -> Vec<Str
              leave its `out` away"
         ));
     }
+    notes.extend(precision_note(settings, data));
     if settings.weights.is_none() && !settings.learner.freeze.is_empty() {
         notes.push(
             "train.freeze is set, and model.weights is not: what is frozen keeps the random weights that it begins with"
@@ -117,6 +119,31 @@ fn odd(settings: &TrainingSettings, data: &DataFacts, outputs: usize) -> Vec<Str
         ));
     }
     notes
+}
+
+/// Rows of a lane from which on products in fixed point are worth what it takes to make their operands.
+const ROWS_FOR_FIXED16: usize = 64;
+
+/// What to say of products in fixed point where they are not faster.
+fn precision_note(settings: &TrainingSettings, data: &DataFacts) -> Option<String> {
+    if settings.learner.precision == Precision::F32 {
+        return None;
+    }
+    let engine = Engine::current();
+    if !engine.is_fast() {
+        return Some(format!(
+            "train.precision is \"fixed16\", and this machine has no AMX: it computes the same weights as one that has \
+             it, but with {} it is no faster than with \"f32\"",
+            engine.name()
+        ));
+    }
+    let (rows, [_, height, width]) = (largest_lane(settings, data), data.shape);
+    (height * width == 1 && rows < ROWS_FOR_FIXED16).then(|| {
+        format!(
+            "train.precision is \"fixed16\", and a lane has {rows} rows: with less than {ROWS_FOR_FIXED16} it is hardly \
+             faster than \"f32\""
+        )
+    })
 }
 
 /// Plans a job on data of which only this is known: none of it need be there yet.
@@ -298,7 +325,8 @@ pub(crate) fn model_on(
     let [channels, height, width] = data.shape;
     let input = Dims::image(height, width, channels);
     let rates = layer_rates::of(&settings.learner);
-    let model = Model::with_rates(&rates, threads, &layers, input, capacity);
+    let precision = settings.learner.precision;
+    let model = Model::in_precision(precision, &rates, threads, &layers, input, capacity);
     let model = model.map_err(|error| network::refusal(&settings.network, error))?;
     let said = settings.learner.loss;
     Ok(model.minimising(said.unwrap_or(loss(data.kind))))
@@ -357,6 +385,14 @@ fn check(settings: &TrainingSettings, data: &DataFacts, model: &Model) -> Result
         return Err(TrainError::misfit(
             "data.train",
             format!("all samples are of the class `{only}`: there is nothing to tell apart"),
+        ));
+    }
+    if let (Precision::Fixed16, DeviceChoice::Cuda(_)) =
+        (settings.learner.precision, settings.device)
+    {
+        return Err(TrainError::misfit(
+            "train.device",
+            "\"fixed16\" is computed on processors only for now; use `device = \"cpu\"`, or `precision = \"f32\"`",
         ));
     }
     if settings.workers > samples {

@@ -6,7 +6,7 @@ use crate::{InputElement, SavedModel, TrainError};
 use lockstep_data::{Dataset, InputColumn, Normaliser, StoredElement, TargetKind};
 use lockstep_learner::{LearnerError, TrainedModel};
 use lockstep_model::{BLOCK_ROWS, Block, Outputs, Predictions, RowOutput};
-use lockstep_nn::{Model, Threads};
+use lockstep_nn::{Capacity, LayerRates, Model, Threads};
 use lockstep_resolve::PictureInput;
 use lockstep_runs::RunDir;
 use std::ops::Range;
@@ -31,9 +31,14 @@ impl Trained {
         };
         let (input, outputs) = (saved.dims(), &saved.outputs);
         let compute = Threads::with_threads(threads).map_err(|error| refused(error.to_string()))?;
-        let build = |rows| match Model::on(&compute, &saved.layers, input, rows) {
-            Ok(model) => Ok(model.minimising(saved.loss)),
-            Err(error) => Err(refused(error.to_string())),
+        let rates = LayerRates::default();
+        let build = |rows| {
+            let (layers, capacity) = (&saved.layers, Capacity { rows, lanes: 1 });
+            let precision = saved.precision;
+            match Model::in_precision(precision, &rates, &compute, layers, input, capacity) {
+                Ok(model) => Ok(model.minimising(saved.loss)),
+                Err(error) => Err(refused(error.to_string())),
+            }
         };
         let smallest = build(1)?;
         let first = smallest.workspace_bytes();

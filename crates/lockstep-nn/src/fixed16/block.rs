@@ -147,21 +147,31 @@ fn plain(block: &Block<'_>, sums: &mut Sums) {
         lower,
         stride,
     } = block.left;
+    let wide = |slice: &[i8], at: usize| -> [i32; DEPTH] {
+        let mut numbers = [0; DEPTH];
+        let from = slice[at..at + DEPTH].iter();
+        numbers
+            .iter_mut()
+            .zip(from)
+            .for_each(|(to, &x)| *to = x.into());
+        numbers
+    };
     for (tile, sums) in sums.0.iter_mut().enumerate().take(block.tiles) {
         for depth in 0..block.depths {
             let right = &block.right[(depth * block.tiles + tile) * 2 * TILE..][..2 * TILE];
-            let (right_upper, right_lower) = right.split_at(TILE);
             for row in 0..ROWS {
                 let at = row * stride + depth * DEPTH;
-                let (upper, lower) = (&upper[at..at + DEPTH], &lower[at..at + DEPTH]);
+                let (h, l) = (wide(upper, at), wide(lower, at));
                 for column in 0..TILE_COLUMNS {
+                    let (mut of_upper, mut mixed) = (0, 0);
                     for k in 0..DEPTH {
                         let at = k / 4 * 4 * TILE_COLUMNS + column * 4 + k % 4;
-                        let [h, l] = [upper[k], lower[k]].map(i32::from);
-                        let [rh, rl] = [right_upper[at], right_lower[at]].map(i32::from);
-                        sums.upper[row][column] += h * rh;
-                        sums.mixed[row][column] += h * rl + l * rh;
+                        let (rh, rl) = (i32::from(right[at]), i32::from(right[TILE + at]));
+                        of_upper += h[k] * rh;
+                        mixed += h[k] * rl + l[k] * rh;
                     }
+                    sums.upper[row][column] += of_upper;
+                    sums.mixed[row][column] += mixed;
                 }
             }
         }

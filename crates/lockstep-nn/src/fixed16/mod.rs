@@ -32,9 +32,11 @@ mod vnni;
 pub(crate) use convolution::Fixed16Conv2d;
 pub(crate) use dense::Fixed16Linear;
 pub use engine::{ENGINE_VARIABLE, Engine};
+use serde::{Deserialize, Serialize};
 
 /// How the products of a network are computed: those of dense layers and of convolutions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Precision {
     /// In single precision, each sum in the order of its depth.
     #[default]
