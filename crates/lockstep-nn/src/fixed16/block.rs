@@ -81,6 +81,7 @@ pub(super) struct Block<'a> {
 /// A thread's leave to use an engine. With AMX it configures the thread's tiles, until dropped.
 pub(super) struct Session {
     engine: Engine,
+    sums: Sums,
     #[cfg(target_arch = "x86_64")]
     _tiles: Option<super::amx::Tiles>,
 }
@@ -95,18 +96,18 @@ impl Session {
         );
         Self {
             engine,
+            sums: Sums::ZERO,
             #[cfg(target_arch = "x86_64")]
             _tiles: (engine == Engine::Amx).then(super::amx::Tiles::new),
         }
     }
 
-    /// Computes the sums of a block, or adds them to those that are there. All that is added up in one place is at most
-    /// [`DEEPEST`] deep.
+    /// Computes the sums of a block, which is at most [`DEEPEST`] deep.
     ///
     /// # Panics
     /// When an operand is too short.
     #[inline]
-    pub(super) fn compute(&self, block: &Block<'_>, adds: bool, sums: &mut Sums) {
+    pub(super) fn compute(&mut self, block: &Block<'_>) -> &Sums {
         let Block {
             left,
             right,
@@ -119,7 +120,8 @@ impl Session {
         assert!((1..=2).contains(&tiles), "one tile or two");
         let length = depths * tiles * 2 * TILE;
         assert!(right.len() >= length, "the right operand is too short");
-        if !adds && self.engine != Engine::Amx {
+        let sums = &mut self.sums;
+        if self.engine != Engine::Amx {
             *sums = Sums::ZERO;
         }
         match self.engine {
@@ -131,12 +133,13 @@ impl Session {
                 match engine {
                     Engine::Avx2 => super::avx2::add(block, sums),
                     Engine::Vnni => super::vnni::add(block, sums),
-                    _ => super::amx::compute(block, adds, sums),
+                    _ => super::amx::compute(block, sums),
                 }
             },
             #[cfg(not(target_arch = "x86_64"))]
             engine => panic!("{engine:?} on another processor"),
         }
+        sums
     }
 }
 

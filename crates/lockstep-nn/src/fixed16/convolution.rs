@@ -12,7 +12,7 @@ use super::block::{COLUMNS, DEPTH, Left, ROWS, Session};
 use super::cast::{bytes, bytes_mut, totals_mut, words_mut};
 use super::engine::Engine;
 use super::gather::Gather;
-use super::product::{Outputs, Product, Totals, store};
+use super::product::{Destination, Product, Totals};
 use super::right::{Matrix, depths, pack, right_room};
 use super::scale::Scale;
 use super::scales::{Operand, RowScales};
@@ -199,37 +199,32 @@ impl Fixed16Conv2d {
                     columns: channels,
                     depth: count,
                 };
-                let session = Session::new(Engine::current());
-                for column in (0..channels).step_by(COLUMNS) {
+                let mut session = Session::new(Engine::current());
+                let place = |within: usize, column| (row + within) * channels + column;
+                if at_once >= pixels {
+                    let (rows, columns) = (0..count_of_rows, 0..channels);
+                    // SAFETY: groups do not overlap.
+                    return unsafe {
+                        product.part(&mut session, rows, columns, None, &gradient, place)
+                    };
+                }
+                for (pair, column) in (0..channels).step_by(COLUMNS).enumerate() {
                     for within in (0..count_of_rows).step_by(ROWS) {
-                        let outputs = if at_once >= pixels {
-                            product.block(&session, within, column)
-                        } else {
-                            let pair = column / COLUMNS;
-                            let pairs = channels.div_ceil(COLUMNS);
-                            let number = (group * pairs + pair) * BLOCKS_OF_ROWS + within / ROWS;
-                            // SAFETY: every block has totals of its own.
-                            let totals = unsafe { totals.part(number..number + 1) };
-                            let totals = &mut totals[0];
-                            if start == 0 {
-                                totals.clear();
-                            }
-                            product.add_block(&session, within, column, totals);
-                            if !is_last {
-                                continue;
-                            }
-                            product.finish_block(within, totals)
-                        };
-                        let (rows, width) = (
-                            ROWS.min(count_of_rows - within),
-                            COLUMNS.min(channels - column),
-                        );
-                        let at = (row + within) * channels + column;
-                        // SAFETY: blocks do not overlap.
-                        unsafe {
-                            store(&outputs, rows, width, None, &gradient, |row| {
-                                at + row * channels
-                            });
+                        let pairs = channels.div_ceil(COLUMNS);
+                        let number = (group * pairs + pair) * BLOCKS_OF_ROWS + within / ROWS;
+                        // SAFETY: every block has totals of its own.
+                        let totals = unsafe { &mut totals.part(number..number + 1)[0] };
+                        if start == 0 {
+                            totals.clear();
+                        }
+                        product.add_block(&mut session, within, column, totals);
+                        if is_last {
+                            let rows = ROWS.min(count_of_rows - within);
+                            let size = (rows, COLUMNS.min(channels - column));
+                            let place = |row| place(within + row, column);
+                            // SAFETY: blocks do not overlap.
+                            let to = unsafe { Destination::new(&gradient, size, place) };
+                            product.finish_block(within, totals, &to);
                         }
                     }
                 }
@@ -343,21 +338,10 @@ fn convolve(
             columns,
             depth,
         };
-        let session = Session::new(Engine::current());
-        for column in (0..columns).step_by(COLUMNS) {
-            let width = COLUMNS.min(columns - column);
-            let bias = bias.map(|bias| &bias[column..column + width]);
-            for row in (0..pixels.len()).step_by(ROWS) {
-                let outputs: Outputs = product.block(&session, row, column);
-                let rows = ROWS.min(pixels.len() - row);
-                // SAFETY: every pixel is written once.
-                unsafe {
-                    store(&outputs, rows, width, bias, to, |i| {
-                        places[row + i] + column
-                    });
-                }
-            }
-        }
+        let (mut session, rows) = (Session::new(Engine::current()), 0..pixels.len());
+        let place = |row: usize, column| places[row] + column;
+        // SAFETY: every pixel is written once.
+        unsafe { product.part(&mut session, rows, 0..columns, bias, to, place) };
     });
 }
 

@@ -7,7 +7,7 @@
 use super::block::{COLUMNS, DEPTH, Left, ROWS, Session};
 use super::cast::{bytes, bytes_mut, words_mut};
 use super::engine::Engine;
-use super::product::{Product, compute_part};
+use super::product::Product;
 use super::right::{Matrix, Panels, depths, left_of_transpose, pack, pack_transpose, right_room};
 use super::scale::Scale;
 use super::scales::{Operand, RowScales};
@@ -17,7 +17,7 @@ use crate::layers::{Layer, Pass, carve, carved, of_rows};
 use crate::layout::Layout;
 use crate::operation::Operation;
 use crate::replica::{LayerGradient, Replica};
-use crate::threads::{Threads, pieces, pieces_mut, rows_of_a_tile};
+use crate::threads::{SharedMut, Threads, pieces, pieces_mut, rows_of_a_tile};
 use std::ops::Range;
 
 /// A dense layer with a bias.
@@ -262,15 +262,21 @@ impl LayerGradient for LaneProducts<'_> {
             columns: outputs,
             depth: rows.len(),
         };
-        let session = Session::new(Engine::current());
+        let mut session = Session::new(Engine::current());
         let (rows, columns) = self.layer.part_of_chunk(chunk);
         for (column, to) in columns
             .clone()
             .step_by(PANEL)
             .zip(to.chunks_mut(rows.len() * PANEL))
         {
-            let columns = column..(column + PANEL).min(columns.end);
-            compute_part(&session, &product, rows.clone(), columns, to);
+            let (to, columns) = (
+                SharedMut::new(to),
+                column..(column + PANEL).min(columns.end),
+            );
+            let (rows, width) = (rows.clone(), columns.len());
+            let place = |row: usize, _| (row - rows.start) * width;
+            // SAFETY: `to` is borrowed mutably.
+            unsafe { product.part(&mut session, rows.clone(), columns, None, &to, place) };
         }
     }
 }

@@ -11,8 +11,11 @@ use crate::simd::for_each_isa;
 use crate::threads::{Grid, SharedMut, Threads};
 use std::ops::Range;
 
-/// A block of outputs.
-pub(super) type Outputs = [[f32; COLUMNS]; ROWS];
+/// The deepest sum whose v fits 32 bits, whatever the numbers.
+const SHALLOW: usize = 512;
+
+/// How many times as fast products are as those in single precision: for how finely work is cut.
+const FASTER: usize = 4;
 
 /// A product of a left and a right operand.
 #[derive(Clone, Copy)]
@@ -26,6 +29,50 @@ pub(super) struct Product<'a> {
     pub(super) right_scale: Scale,
     pub(super) columns: usize,
     pub(super) depth: usize,
+}
+
+/// Where the outputs of a block go: some rows of it, from a column on.
+pub(super) struct Destination<'a> {
+    to: SharedMut<'a, f32>,
+    places: [usize; ROWS],
+    rows: usize,
+    width: usize,
+}
+
+impl<'a> Destination<'a> {
+    /// So many rows of so many outputs, each row where `place` says.
+    ///
+    /// # Safety
+    /// Nobody else uses these places while this is in use.
+    #[inline]
+    pub(super) unsafe fn new(
+        to: &SharedMut<'a, f32>,
+        (rows, width): (usize, usize),
+        place: impl Fn(usize) -> usize,
+    ) -> Self {
+        let mut places = [0; ROWS];
+        for (row, to) in places.iter_mut().enumerate().take(rows) {
+            *to = place(row);
+        }
+        Self {
+            to: to.again(),
+            places,
+            rows,
+            width,
+        }
+    }
+
+    /// Writes a row: its first numbers, as many as it has room for.
+    #[inline(always)]
+    fn write(&self, row: usize, outputs: &[f32; COLUMNS]) {
+        let at = self.places[row];
+        // SAFETY: by the contract of `new`.
+        let to = unsafe { self.to.part(at..at + self.width) };
+        match <&mut [f32; COLUMNS]>::try_from(&mut *to) {
+            Ok(whole) => *whole = *outputs,
+            Err(_) => to.copy_from_slice(&outputs[..self.width]),
+        }
+    }
 }
 
 impl Product<'_> {
@@ -42,20 +89,39 @@ impl Product<'_> {
         let to = SharedMut::new(to);
         threads.each(0..grid.count(), |_, tile| {
             let (rows, columns) = grid.tile(tile);
-            let session = Session::new(Engine::current());
-            for column in columns.clone().step_by(COLUMNS) {
-                let width = COLUMNS.min(columns.end - column);
-                let bias = bias.map(|bias| &bias[column..column + width]);
-                for row in rows.clone().step_by(ROWS) {
-                    let outputs = self.block(&session, row, column);
-                    let rows = row..(row + ROWS).min(rows.end);
-                    let at = row * stride + column;
-                    let place = |row| at + row * stride;
-                    // SAFETY: tiles do not overlap.
-                    unsafe { store(&outputs, rows.len(), width, bias, &to, place) };
-                }
-            }
+            let (mut session, place) = (Session::new(Engine::current()), |row, column| {
+                row * stride + column
+            });
+            // SAFETY: tiles do not overlap.
+            unsafe { self.part(&mut session, rows, columns, bias, &to, place) };
         });
+    }
+
+    /// Computes some rows and columns, which begin with whole blocks, on this thread. Each row of a block goes where
+    /// `place` says of its number and the first column.
+    ///
+    /// # Safety
+    /// Nobody else uses these places meanwhile.
+    #[inline]
+    pub(super) unsafe fn part(
+        &self,
+        session: &mut Session,
+        rows: Range<usize>,
+        columns: Range<usize>,
+        bias: Option<&[f32]>,
+        to: &SharedMut<'_, f32>,
+        place: impl Fn(usize, usize) -> usize,
+    ) {
+        for column in columns.clone().step_by(COLUMNS) {
+            let width = COLUMNS.min(columns.end - column);
+            let bias = bias.map(|bias| &bias[column..column + width]);
+            for row in rows.clone().step_by(ROWS) {
+                let size = (ROWS.min(rows.end - row), width);
+                // SAFETY: by this function's contract, and blocks do not overlap.
+                let to = unsafe { Destination::new(to, size, |i| place(row + i, column)) };
+                self.block(session, row, column, bias, &to);
+            }
+        }
     }
 
     /// The operands of a block.
@@ -69,32 +135,47 @@ impl Product<'_> {
         }
     }
 
-    /// A block of outputs.
+    /// Computes a block of outputs, plus a number for each column.
     #[inline]
-    pub(super) fn block(&self, session: &Session, row: usize, column: usize) -> Outputs {
+    pub(super) fn block(
+        &self,
+        session: &mut Session,
+        row: usize,
+        column: usize,
+        bias: Option<&[f32]>,
+        to: &Destination<'_>,
+    ) {
         let block = self.operands(row, column);
+        let mut finish_with = Finish {
+            factors: self.factors(row),
+            right: self.right_scale.factor(),
+            bias: [0.0; COLUMNS],
+        };
+        if let Some(bias) = bias {
+            finish_with.bias[..bias.len()].copy_from_slice(bias);
+        }
         if block.depths * DEPTH > DEEPEST {
             let mut totals = Totals::ZERO;
             self.add_block(session, row, column, &mut totals);
-            return self.finish_block(row, &totals);
+            return finish_totals(&totals, &finish_with, to);
         }
-        let (mut outputs, mut sums) = ([[0.0; COLUMNS]; ROWS], Sums::ZERO);
-        session.compute(&block, false, &mut sums);
-        let right = self.right_scale.factor();
-        finish(&sums, block.tiles, &self.factors(row), right, &mut outputs);
-        outputs
+        let sums = session.compute(&block);
+        match self.depth <= SHALLOW {
+            true => finish_shallow(sums, block.tiles, &finish_with, to),
+            false => finish(sums, block.tiles, &finish_with, to),
+        }
     }
 
     /// Adds a block to totals, which other depths are added to as well.
     pub(super) fn add_block(
         &self,
-        session: &Session,
+        session: &mut Session,
         row: usize,
         column: usize,
         totals: &mut Totals,
     ) {
         const MOST: usize = DEEPEST / DEPTH;
-        let (block, mut sums) = (self.operands(row, column), Sums::ZERO);
+        let block = self.operands(row, column);
         for first in (0..block.depths).step_by(MOST) {
             let part = Block {
                 left: block.left.at(0, first * DEPTH),
@@ -102,17 +183,18 @@ impl Product<'_> {
                 depths: MOST.min(block.depths - first),
                 tiles: block.tiles,
             };
-            session.compute(&part, false, &mut sums);
-            carry(&sums, block.tiles, totals);
+            carry(session.compute(&part), block.tiles, totals);
         }
     }
 
-    /// The outputs of a block from its totals.
-    pub(super) fn finish_block(&self, row: usize, totals: &Totals) -> Outputs {
-        let (factors, right) = (self.factors(row), self.right_scale.factor());
-        let mut outputs = [[0.0; COLUMNS]; ROWS];
-        finish_totals(totals, &factors, right, &mut outputs);
-        outputs
+    /// Writes the outputs of a block from its totals.
+    pub(super) fn finish_block(&self, row: usize, totals: &Totals, to: &Destination<'_>) {
+        let finish_with = Finish {
+            factors: self.factors(row),
+            right: self.right_scale.factor(),
+            bias: [0.0; COLUMNS],
+        };
+        finish_totals(totals, &finish_with, to);
     }
 
     /// The factors of a block's rows.
@@ -123,18 +205,20 @@ impl Product<'_> {
             all => {
                 let mut factors = [0.0; ROWS];
                 let scales = &all[row..(row + ROWS).min(self.rows)];
-                factors
-                    .iter_mut()
-                    .zip(scales)
-                    .for_each(|(to, scale)| *to = scale.factor());
+                let pairs = factors.iter_mut().zip(scales);
+                pairs.for_each(|(to, scale)| *to = scale.factor());
                 factors
             }
         }
     }
 }
 
-/// How many times as fast products are as those in single precision: for how finely work is cut.
-const FASTER: usize = 4;
+/// What a block's sums become outputs with: the factors of its rows, that of the right operand, and what is added.
+struct Finish {
+    factors: [f32; ROWS],
+    right: f32,
+    bias: [f32; COLUMNS],
+}
 
 /// Sums that 32 bits do not hold: the v of every output of a block.
 #[derive(Clone, Copy)]
@@ -170,88 +254,50 @@ for_each_isa! {
     }
 
     /// The outputs that totals stand for.
-    fn finish_totals(totals: &Totals, factors: &[f32; ROWS], right: f32, outputs: &mut Outputs) {
-        for ((outputs, totals), factor) in outputs.iter_mut().zip(&totals.0).zip(factors) {
-            for (output, &total) in outputs.iter_mut().zip(totals) {
-                *output = total as f32 * factor * right;
+    fn finish_totals(totals: &Totals, with: &Finish, to: &Destination<'_>) {
+        for row in 0..to.rows {
+            let mut outputs = [0.0; COLUMNS];
+            for column in 0..COLUMNS {
+                let v = totals.0[row][column] as f32;
+                outputs[column] = v * with.factors[row] * with.right + with.bias[column];
             }
+            to.write(row, &outputs);
         }
     }
 
     /// The outputs that sums of 32 bits stand for.
-    fn finish(sums: &Sums, tiles: usize, factors: &[f32; ROWS], right: f32, outputs: &mut Outputs) {
-        for (tile, sums) in sums.0.iter().enumerate().take(tiles) {
-            for row in 0..ROWS {
-                let outputs = &mut outputs[row][tile * TILE_COLUMNS..][..TILE_COLUMNS];
+    fn finish(sums: &Sums, tiles: usize, with: &Finish, to: &Destination<'_>) {
+        for row in 0..to.rows {
+            let mut outputs = [0.0; COLUMNS];
+            for tile in 0..tiles {
+                let (upper, mixed) = (&sums.0[tile].upper[row], &sums.0[tile].mixed[row]);
                 for column in 0..TILE_COLUMNS {
-                    let (upper, mixed) = (sums.upper[row][column], sums.mixed[row][column]);
                     // v = w 2^24 + u with 0 <= u < 2^24: both are exact in single precision, so their sum is v, rounded
                     // once.
-                    let high = upper + (mixed >> 8);
-                    let (w, u) = (high >> 16, (high & 0xffff) << 8 | mixed & 255);
+                    let high = upper[column] + (mixed[column] >> 8);
+                    let (w, u) = (high >> 16, (high & 0xffff) << 8 | mixed[column] & 255);
                     let v = w as f32 * 16_777_216.0 + u as f32;
-                    outputs[column] = v * factors[row] * right;
+                    let at = tile * TILE_COLUMNS + column;
+                    outputs[at] = v * with.factors[row] * with.right + with.bias[at];
                 }
             }
+            to.write(row, &outputs);
         }
     }
-}
 
-/// Writes so many rows and columns of a block of outputs, each row where `place` says, plus a number for each column.
-///
-/// # Safety
-/// Nobody else uses these places meanwhile.
-#[inline(always)]
-pub(super) unsafe fn store(
-    outputs: &Outputs,
-    rows: usize,
-    width: usize,
-    bias: Option<&[f32]>,
-    to: &SharedMut<'_, f32>,
-    place: impl Fn(usize) -> usize,
-) {
-    let mut added = [0.0; COLUMNS];
-    if let Some(bias) = bias {
-        added[..width].copy_from_slice(bias);
-    }
-    for (row, outputs) in outputs.iter().enumerate().take(rows) {
-        let at = place(row);
-        // SAFETY: by this function's contract.
-        let to = unsafe { to.part(at..at + width) };
-        match <&mut [f32; COLUMNS]>::try_from(&mut *to) {
-            Ok(whole) => {
-                for i in 0..COLUMNS {
-                    whole[i] = outputs[i] + added[i];
+    /// The same of a depth up to [`SHALLOW`].
+    fn finish_shallow(sums: &Sums, tiles: usize, with: &Finish, to: &Destination<'_>) {
+        for row in 0..to.rows {
+            let mut outputs = [0.0; COLUMNS];
+            for tile in 0..tiles {
+                let (upper, mixed) = (&sums.0[tile].upper[row], &sums.0[tile].mixed[row]);
+                for column in 0..TILE_COLUMNS {
+                    let v = ((upper[column] << 8) + mixed[column]) as f32;
+                    let at = tile * TILE_COLUMNS + column;
+                    outputs[at] = v * with.factors[row] * with.right + with.bias[at];
                 }
             }
-            Err(_) => {
-                for ((to, output), added) in to.iter_mut().zip(outputs).zip(added) {
-                    *to = output + added;
-                }
-            }
-        }
-    }
-}
-
-/// Computes a part of the outputs, on this thread, into rows of `to` that follow each other without gaps: rows and
-/// columns that begin with whole blocks.
-pub(super) fn compute_part(
-    session: &Session,
-    product: &Product<'_>,
-    rows: Range<usize>,
-    columns: Range<usize>,
-    to: &mut [f32],
-) {
-    let width = columns.len();
-    let to = SharedMut::new(to);
-    for column in columns.clone().step_by(COLUMNS) {
-        for row in rows.clone().step_by(ROWS) {
-            let outputs = product.block(session, row, column);
-            let at = (row - rows.start) * width + column - columns.start;
-            let place = |row| at + row * width;
-            let (count, of_block) = (ROWS.min(rows.end - row), COLUMNS.min(columns.end - column));
-            // SAFETY: `to` is borrowed mutably.
-            unsafe { store(&outputs, count, of_block, None, &to, place) };
+            to.write(row, &outputs);
         }
     }
 }

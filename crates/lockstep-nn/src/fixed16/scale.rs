@@ -66,15 +66,20 @@ for_each_isa! {
     /// The bits of the largest magnitude. As integers they are in the order of the numbers, with infinity and what is
     /// not a number above all others; so the largest does not depend on an order.
     fn largest(numbers: &[f32]) -> u32 {
-        let mut most = [0u32; 64];
+        let magnitude = |x: &f32| x.to_bits() & 0x7fff_ffff;
+        let larger = |most: [u32; 16], group: &[f32; 16]| -> [u32; 16] {
+            std::array::from_fn(|i| most[i].max(magnitude(&group[i])))
+        };
+        // Several chains, so that none has to wait for itself.
+        let mut most = [[0; 16]; 4];
         let (groups, rest) = numbers.as_chunks::<64>();
         for group in groups {
-            for (most, x) in most.iter_mut().zip(group) {
-                *most = (*most).max(x.to_bits() & 0x7fff_ffff);
-            }
+            let [a, b, c, d] = most;
+            let (parts, _) = group.as_chunks::<16>();
+            most = [larger(a, &parts[0]), larger(b, &parts[1]), larger(c, &parts[2]), larger(d, &parts[3])];
         }
-        let rest = rest.iter().map(|x| x.to_bits() & 0x7fff_ffff);
-        most.into_iter().chain(rest).max().unwrap_or(0)
+        let rest = rest.iter().map(magnitude);
+        most.into_iter().flatten().chain(rest).max().unwrap_or(0)
     }
 }
 

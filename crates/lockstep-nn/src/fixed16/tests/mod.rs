@@ -5,12 +5,13 @@ mod layers;
 use super::block::{COLUMNS, DEEPEST, DEPTH, Left, ROWS, Session};
 use super::cast::{bytes, bytes_mut, words_mut};
 use super::engine::Engine;
-use super::product::{Product, compute_part};
+use super::product::Product;
 use super::right::{Matrix, Panels, depths, left_of_transpose, pack, pack_transpose, right_room};
 use super::scale::{LARGEST, Scale};
 use super::slices::slice;
 use crate::buffer::Buffer;
 use crate::factors::PANEL;
+use crate::threads::SharedMut;
 use lockstep_base::random::Stream;
 use proptest::prelude::*;
 
@@ -173,7 +174,9 @@ impl Case {
             .filter(|&engine| engine <= Engine::detected())
         {
             let mut found = vec![0.0; m * n];
-            compute_part(&Session::new(engine), &product, 0..m, 0..n, &mut found);
+            let (to, place) = (SharedMut::new(&mut found), |row, column| row * n + column);
+            // SAFETY: `found` is borrowed mutably.
+            unsafe { product.part(&mut Session::new(engine), 0..m, 0..n, None, &to, place) };
             for (i, (found, expected)) in found.iter().zip(&expected).enumerate() {
                 let are_equal = found.to_bits() == expected.to_bits();
                 assert!(
