@@ -111,7 +111,8 @@ struct Operands {
     stride: usize,
     right: *const i8,
     right_step: usize,
-    depths: usize,
+    offsets: *const usize,
+    offsets_end: *const usize,
     sums: *mut Sums,
 }
 
@@ -127,7 +128,8 @@ pub(super) unsafe fn compute(block: &Block<'_>, sums: &mut Sums) {
         stride: block.left.stride,
         right: block.right.as_ptr(),
         right_step: block.tiles * 2 * TILE,
-        depths: block.depths,
+        offsets: block.offsets.as_ptr(),
+        offsets_end: block.offsets.as_ptr_range().end,
         sums,
     };
     // SAFETY: by this function's contract.
@@ -149,28 +151,31 @@ macro_rules! block {
             // are named.
             unsafe {
                 asm!(
-                    "mov rsi, [rdi+48]",
+                    "mov rsi, [rdi+56]",
                     "mov r8, [rdi]",
                     "mov r9, [rdi+8]",
                     "mov r10, [rdi+16]",
                     "mov r12, [rdi+24]",
                     "mov r13, [rdi+32]",
                     "mov r11, [rdi+40]",
+                    "mov rdx, [rdi+48]",
                     "mov r14, 64",
                     $($zero,)*
-                    "test r11, r11",
-                    "jz 3f",
+                    "cmp r11, rdx",
+                    "je 3f",
                     "2:",
+                    "mov rax, [r11]",
+                    "lea rcx, [r9+rax]",
+                    "add rax, r8",
                     $($body,)*
-                    "add r8, 64",
-                    "add r9, 64",
+                    "add r11, 8",
                     "add r12, r13",
-                    "dec r11",
-                    "jnz 2b",
+                    "cmp r11, rdx",
+                    "jne 2b",
                     "3:",
                     $($store,)*
                     in("rdi") operands,
-                    out("rsi") _, out("r8") _, out("r9") _, out("r10") _, out("r11") _, out("r12") _, out("r13") _,
+                    out("rax") _, out("rcx") _, out("rdx") _, out("rsi") _, out("r8") _, out("r9") _, out("r10") _, out("r11") _, out("r12") _, out("r13") _,
                     out("r14") _,
                     out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _, out("tmm4") _, out("tmm5") _,
                     out("tmm6") _, out("tmm7") _,
@@ -185,8 +190,8 @@ macro_rules! block {
 // right one's.
 block!(two_tiles,
     zero: ["tilezero tmm0", "tilezero tmm1", "tilezero tmm2", "tilezero tmm3"],
-    body: ["tileloadd tmm6, [r12+r14*1]", "tileloadd tmm4, [r8+r10*1]", "tdpbssd tmm0, tmm4, tmm6",
-           "tileloadd tmm5, [r9+r10*1]", "tdpbssd tmm1, tmm5, tmm6",
+    body: ["tileloadd tmm6, [r12+r14*1]", "tileloadd tmm4, [rax+r10*1]", "tdpbssd tmm0, tmm4, tmm6",
+           "tileloadd tmm5, [rcx+r10*1]", "tdpbssd tmm1, tmm5, tmm6",
            "tileloadd tmm6, [r12+r14*1+2048]", "tdpbssd tmm2, tmm4, tmm6", "tdpbssd tmm3, tmm5, tmm6",
            "tileloadd tmm7, [r12+r14*1+1024]", "tdpbssd tmm1, tmm4, tmm7",
            "tileloadd tmm7, [r12+r14*1+3072]", "tdpbssd tmm3, tmm4, tmm7"],
@@ -194,7 +199,7 @@ block!(two_tiles,
             "tilestored [rsi+r14*1+3072], tmm3"]);
 block!(one_tile,
     zero: ["tilezero tmm0", "tilezero tmm1"],
-    body: ["tileloadd tmm6, [r12+r14*1]", "tileloadd tmm4, [r8+r10*1]", "tdpbssd tmm0, tmm4, tmm6",
-           "tileloadd tmm5, [r9+r10*1]", "tdpbssd tmm1, tmm5, tmm6",
+    body: ["tileloadd tmm6, [r12+r14*1]", "tileloadd tmm4, [rax+r10*1]", "tdpbssd tmm0, tmm4, tmm6",
+           "tileloadd tmm5, [rcx+r10*1]", "tdpbssd tmm1, tmm5, tmm6",
            "tileloadd tmm7, [r12+r14*1+1024]", "tdpbssd tmm1, tmm4, tmm7"],
     store: ["tilestored [rsi+r14*1], tmm0", "tilestored [rsi+r14*1+1024], tmm1"]);

@@ -18,9 +18,9 @@ pub(super) unsafe fn add(block: &Block<'_>, sums: &mut Sums) {
         stride,
     } = block.left;
     let mut wide = [[[0i16; DEPTH]; 2]; ROWS];
-    for depth in 0..block.depths {
+    for (depth, offset) in block.offsets.iter().enumerate() {
         for (row, wide) in wide.iter_mut().enumerate() {
-            let at = row * stride + depth * DEPTH;
+            let at = row * stride + offset;
             for (slice, wide) in [upper, lower].into_iter().zip(wide) {
                 let numbers = slice[at..at + DEPTH].iter();
                 wide.iter_mut()

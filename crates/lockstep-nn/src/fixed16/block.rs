@@ -66,14 +66,30 @@ impl<'a> Left<'a> {
     }
 }
 
-/// One block: the first 16 rows of `left`, in so many times [`DEPTH`], with tiles of the right operand: for each of
-/// these depths the upper and the lower tile of each 16 columns.
+/// Where rows that lie in one piece have each next 64 numbers.
+static CONTIGUOUS: [usize; DEEPEST / DEPTH] = {
+    let mut offsets = [0; DEEPEST / DEPTH];
+    let mut i = 0;
+    while i < offsets.len() {
+        offsets[i] = i * DEPTH;
+        i += 1;
+    }
+    offsets
+};
+
+/// Where rows that lie in one piece have each next 64 numbers, of so many times 64.
+pub(super) fn contiguous(depths: usize) -> &'static [usize] {
+    &CONTIGUOUS[..depths]
+}
+
+/// One block: the first 16 rows of `left`, with tiles of the right operand: for each 64 in depth the upper and the lower
+/// tile of each 16 columns.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Block<'a> {
     pub(super) left: Left<'a>,
+    /// Where in a row each 64 numbers lie, in ascending order.
+    pub(super) offsets: &'a [usize],
     pub(super) right: &'a [i8],
-    /// How many times [`DEPTH`].
-    pub(super) depths: usize,
     /// How many tiles: 1 or 2.
     pub(super) tiles: usize,
 }
@@ -110,15 +126,17 @@ impl Session {
     pub(super) fn compute(&mut self, block: &Block<'_>) -> &Sums {
         let Block {
             left,
+            offsets,
             right,
-            depths,
             tiles,
         } = *block;
-        let reach = (ROWS - 1) * left.stride + depths * DEPTH;
+        debug_assert!(offsets.is_sorted(), "offsets in ascending order");
+        let last = offsets.last().map_or(0, |offset| offset + DEPTH);
+        let reach = (ROWS - 1) * left.stride + last;
         let is_long_enough = left.upper.len() >= reach && left.lower.len() >= reach;
         assert!(is_long_enough, "the left operand is too short");
         assert!((1..=2).contains(&tiles), "one tile or two");
-        let length = depths * tiles * 2 * TILE;
+        let length = offsets.len() * tiles * 2 * TILE;
         assert!(right.len() >= length, "the right operand is too short");
         let sums = &mut self.sums;
         if self.engine != Engine::Amx {
@@ -160,10 +178,10 @@ fn plain(block: &Block<'_>, sums: &mut Sums) {
         numbers
     };
     for (tile, sums) in sums.0.iter_mut().enumerate().take(block.tiles) {
-        for depth in 0..block.depths {
+        for (depth, offset) in block.offsets.iter().enumerate() {
             let right = &block.right[(depth * block.tiles + tile) * 2 * TILE..][..2 * TILE];
             for row in 0..ROWS {
-                let at = row * stride + depth * DEPTH;
+                let at = row * stride + offset;
                 let (h, l) = (wide(upper, at), wide(lower, at));
                 for column in 0..TILE_COLUMNS {
                     let (mut of_upper, mut mixed) = (0, 0);

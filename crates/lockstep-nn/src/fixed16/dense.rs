@@ -7,7 +7,7 @@
 use super::block::{COLUMNS, DEPTH, Left, ROWS, Session};
 use super::cast::{bytes, bytes_mut, words_mut};
 use super::engine::Engine;
-use super::product::Product;
+use super::product::{Product, apart};
 use super::right::{Matrix, Panels, depths, left_of_transpose, pack, pack_transpose, right_room};
 use super::scale::Scale;
 use super::scales::{Operand, RowScales};
@@ -132,14 +132,18 @@ impl Layer for Fixed16Linear {
         let scales = self.scales.find(pass, x, inputs, Operand::Input);
         let product = Product {
             left: slice_rows(threads, x, inputs, scales, scratch),
+            offsets: None,
             row_scales: scales,
+            rows_of_scale: 1,
             rows,
             right: bytes(right),
             right_scale: self.weight_scale,
             columns: outputs,
             depth: inputs,
         };
-        product.compute(threads, Some(&state[self.layer.bias()]), (y, outputs));
+        let (bias, y) = (&state[self.layer.bias()], SharedMut::new(y));
+        // SAFETY: `y` is borrowed mutably, and has a place for every output.
+        unsafe { product.compute(threads, Some(bias), &y, apart(outputs, 0)) };
     }
 
     fn backward(
@@ -166,14 +170,18 @@ impl Layer for Fixed16Linear {
             });
             let product = Product {
                 left: slice_rows(threads, dy, outputs, scales, scratch),
+                offsets: None,
                 row_scales: scales,
+                rows_of_scale: 1,
                 rows,
                 right: bytes(right),
                 right_scale: self.weight_scale,
                 columns: inputs,
                 depth: outputs,
             };
-            product.compute(threads, None, (dx, inputs));
+            let dx = SharedMut::new(dx);
+            // SAFETY: `dx` is borrowed mutably, and has a place for every output.
+            unsafe { product.compute(threads, None, &dx, apart(inputs, 0)) };
         }
         let mut gradient = LaneProducts {
             layer: &self.layer,
@@ -255,7 +263,9 @@ impl LayerGradient for LaneProducts<'_> {
                 lower: bytes(lower),
                 stride: depths(rows.len()) * DEPTH,
             },
+            offsets: None,
             row_scales: &[x_scale],
+            rows_of_scale: inputs,
             rows: inputs,
             right: bytes(right),
             right_scale: dy_scale,
@@ -273,10 +283,11 @@ impl LayerGradient for LaneProducts<'_> {
                 SharedMut::new(to),
                 column..(column + PANEL).min(columns.end),
             );
-            let (rows, width) = (rows.clone(), columns.len());
-            let place = |row: usize, _| (row - rows.start) * width;
+            // The first row and column of the part go to its beginning.
+            let place = apart(columns.len(), rows.start * columns.len());
+            let (rows, part) = (rows.clone(), product.of_columns(columns));
             // SAFETY: `to` is borrowed mutably.
-            unsafe { product.part(&mut session, rows.clone(), columns, None, &to, place) };
+            unsafe { part.part(&mut session, rows, 0..part.columns, None, &to, place) };
         }
     }
 }

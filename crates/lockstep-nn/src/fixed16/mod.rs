@@ -18,6 +18,7 @@ mod convolution;
 mod dense;
 mod engine;
 mod gather;
+mod grid;
 mod product;
 mod right;
 mod scale;

@@ -3,7 +3,9 @@
 //! An output is v = the sum over the depth of `256 ha hb + ha lb + la hb`, exactly; then `(f32(v) * fa) * fb`, where f32
 //! rounds once, to nearest even, and fa and fb are the operands' factors.
 
-use super::block::{Block, COLUMNS, DEEPEST, DEPTH, Left, ROWS, Session, Sums, TILE, TILE_COLUMNS};
+use super::block::{
+    Block, COLUMNS, DEEPEST, DEPTH, Left, ROWS, Session, Sums, TILE, TILE_COLUMNS, contiguous,
+};
 use super::engine::Engine;
 use super::right::{depths, right_bytes, tiles};
 use super::scale::Scale;
@@ -22,8 +24,11 @@ const FASTER: usize = 4;
 pub(super) struct Product<'a> {
     /// Rows of the left operand: there is memory for whole blocks of them.
     pub(super) left: Left<'a>,
-    /// The scale of each row, or the one that all have.
+    /// Where in a row each 64 numbers lie, if not one after the other.
+    pub(super) offsets: Option<&'a [usize]>,
+    /// The scales of the rows: of so many that follow each other each.
     pub(super) row_scales: &'a [Scale],
+    pub(super) rows_of_scale: usize,
     pub(super) rows: usize,
     pub(super) right: &'a [i8],
     pub(super) right_scale: Scale,
@@ -36,28 +41,29 @@ pub(super) struct Destination<'a> {
     to: SharedMut<'a, f32>,
     places: [usize; ROWS],
     rows: usize,
+    column: usize,
     width: usize,
 }
 
 impl<'a> Destination<'a> {
-    /// So many rows of so many outputs, each row where `place` says.
+    /// The rows of this range, of so many outputs from a column on. `place` writes where each row begins, or [`NOWHERE`].
     ///
     /// # Safety
     /// Nobody else uses these places while this is in use.
     #[inline]
     pub(super) unsafe fn new(
         to: &SharedMut<'a, f32>,
-        (rows, width): (usize, usize),
-        place: impl Fn(usize) -> usize,
+        rows: Range<usize>,
+        (column, width): (usize, usize),
+        place: impl Fn(usize, &mut [usize]),
     ) -> Self {
         let mut places = [0; ROWS];
-        for (row, to) in places.iter_mut().enumerate().take(rows) {
-            *to = place(row);
-        }
+        place(rows.start, &mut places[..rows.len()]);
         Self {
             to: to.again(),
             places,
-            rows,
+            rows: rows.len(),
+            column,
             width,
         }
     }
@@ -65,7 +71,10 @@ impl<'a> Destination<'a> {
     /// Writes a row: its first numbers, as many as it has room for.
     #[inline(always)]
     fn write(&self, row: usize, outputs: &[f32; COLUMNS]) {
-        let at = self.places[row];
+        if self.places[row] == NOWHERE {
+            return;
+        }
+        let at = self.places[row] + self.column;
         // SAFETY: by the contract of `new`.
         let to = unsafe { self.to.part(at..at + self.width) };
         match <&mut [f32; COLUMNS]>::try_from(&mut *to) {
@@ -75,30 +84,51 @@ impl<'a> Destination<'a> {
     }
 }
 
+/// Rows that are so far apart, from a place on: where each begins.
+pub(super) fn apart(stride: usize, first: usize) -> impl Fn(usize, &mut [usize]) + Sync + Copy {
+    move |row, places| {
+        for (i, place) in places.iter_mut().enumerate() {
+            *place = (row + i) * stride - first;
+        }
+    }
+}
+
+/// Bytes of both slices of the rows that stay in the second-level cache while all columns go by.
+const ROWS_IN_CACHE: usize = 512 * 1024;
+
+/// Where a row goes that nobody needs.
+pub(super) const NOWHERE: usize = usize::MAX;
+
 impl Product<'_> {
-    /// Computes all outputs, plus a number for each column, into rows of `to` that are so far apart.
-    pub(super) fn compute(
+    /// Computes all outputs, plus a number for each column, into rows of `to`. `place` writes where each of some rows
+    /// begins, or [`NOWHERE`].
+    ///
+    /// # Safety
+    /// No two rows go to the same places, and nobody else uses these meanwhile.
+    pub(super) unsafe fn compute(
         &self,
         threads: &Threads,
         bias: Option<&[f32]>,
-        (to, stride): (&mut [f32], usize),
+        to: &SharedMut<'_, f32>,
+        place: impl Fn(usize, &mut [usize]) + Sync,
     ) {
         let work = self.rows * self.columns * self.depth;
         let (rows, columns) = ((self.rows, ROWS), (self.columns, COLUMNS));
         let grid = Grid::new(threads, rows, columns, work / FASTER);
-        let to = SharedMut::new(to);
+        let at_once = (ROWS_IN_CACHE / (2 * self.left.stride) / ROWS).max(1) * ROWS;
         threads.each(0..grid.count(), |_, tile| {
             let (rows, columns) = grid.tile(tile);
-            let (mut session, place) = (Session::new(Engine::current()), |row, column| {
-                row * stride + column
-            });
-            // SAFETY: tiles do not overlap.
-            unsafe { self.part(&mut session, rows, columns, bias, &to, place) };
+            let mut session = Session::new(Engine::current());
+            for first in rows.clone().step_by(at_once) {
+                let rows = first..(first + at_once).min(rows.end);
+                let columns = columns.clone();
+                // SAFETY: by this function's contract, and tiles do not overlap.
+                unsafe { self.part(&mut session, rows, columns, bias, to, &place) };
+            }
         });
     }
 
-    /// Computes some rows and columns, which begin with whole blocks, on this thread. Each row of a block goes where
-    /// `place` says of its number and the first column.
+    /// Computes some rows and columns, which begin with whole blocks, on this thread.
     ///
     /// # Safety
     /// Nobody else uses these places meanwhile.
@@ -110,17 +140,26 @@ impl Product<'_> {
         columns: Range<usize>,
         bias: Option<&[f32]>,
         to: &SharedMut<'_, f32>,
-        place: impl Fn(usize, usize) -> usize,
+        place: impl Fn(usize, &mut [usize]),
     ) {
         for column in columns.clone().step_by(COLUMNS) {
             let width = COLUMNS.min(columns.end - column);
             let bias = bias.map(|bias| &bias[column..column + width]);
             for row in rows.clone().step_by(ROWS) {
-                let size = (ROWS.min(rows.end - row), width);
+                let of_block = row..(row + ROWS).min(rows.end);
                 // SAFETY: by this function's contract, and blocks do not overlap.
-                let to = unsafe { Destination::new(to, size, |i| place(row + i, column)) };
+                let to = unsafe { Destination::new(to, of_block, (column, width), &place) };
                 self.block(session, row, column, bias, &to);
             }
+        }
+    }
+
+    /// The product of some columns alone, which begin with a whole block.
+    pub(super) fn of_columns(&self, columns: Range<usize>) -> Self {
+        Self {
+            right: &self.right[right_bytes(self.depth, columns.start)..],
+            columns: columns.len(),
+            ..*self
         }
     }
 
@@ -129,8 +168,10 @@ impl Product<'_> {
     fn operands(&self, row: usize, column: usize) -> Block<'_> {
         Block {
             left: self.left.at(row, 0),
+            offsets: self
+                .offsets
+                .unwrap_or_else(|| contiguous(depths(self.depth).min(DEEPEST / DEPTH))),
             right: &self.right[right_bytes(self.depth, column)..],
-            depths: depths(self.depth),
             tiles: tiles(column, self.columns),
         }
     }
@@ -154,7 +195,7 @@ impl Product<'_> {
         if let Some(bias) = bias {
             finish_with.bias[..bias.len()].copy_from_slice(bias);
         }
-        if block.depths * DEPTH > DEEPEST {
+        if self.depth > DEEPEST {
             let mut totals = Totals::ZERO;
             self.add_block(session, row, column, &mut totals);
             return finish_totals(&totals, &finish_with, to);
@@ -176,11 +217,15 @@ impl Product<'_> {
     ) {
         const MOST: usize = DEEPEST / DEPTH;
         let block = self.operands(row, column);
-        for first in (0..block.depths).step_by(MOST) {
+        if self.depth <= DEEPEST {
+            return carry(session.compute(&block), block.tiles, totals);
+        }
+        let depths = depths(self.depth);
+        for first in (0..depths).step_by(MOST) {
             let part = Block {
                 left: block.left.at(0, first * DEPTH),
+                offsets: contiguous(MOST.min(depths - first)),
                 right: &block.right[first * block.tiles * 2 * TILE..],
-                depths: MOST.min(block.depths - first),
                 tiles: block.tiles,
             };
             carry(session.compute(&part), block.tiles, totals);
@@ -200,16 +245,15 @@ impl Product<'_> {
     /// The factors of a block's rows.
     #[inline]
     fn factors(&self, row: usize) -> [f32; ROWS] {
-        match self.row_scales {
-            [one] => [one.factor(); ROWS],
-            all => {
-                let mut factors = [0.0; ROWS];
-                let scales = &all[row..(row + ROWS).min(self.rows)];
-                let pairs = factors.iter_mut().zip(scales);
-                pairs.for_each(|(to, scale)| *to = scale.factor());
-                factors
+        let last = (row + ROWS).min(self.rows) - 1;
+        let (first, end) = (row / self.rows_of_scale, last / self.rows_of_scale);
+        let mut factors = [self.row_scales[first].factor(); ROWS];
+        if end > first {
+            for (i, factor) in factors.iter_mut().enumerate().take(last - row + 1) {
+                *factor = self.row_scales[(row + i) / self.rows_of_scale].factor();
             }
         }
+        factors
     }
 }
 

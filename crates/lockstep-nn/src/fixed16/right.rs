@@ -7,7 +7,7 @@
 
 use super::block::{COLUMNS, DEPTH, TILE, TILE_COLUMNS};
 use super::slices::{Line, line, slice_words};
-use super::transpose::{Square, transpose};
+use super::transpose::{Square, four_rows, transpose};
 use crate::factors::PANEL;
 use crate::simd::for_each_isa;
 
@@ -166,6 +166,28 @@ for_each_isa! {
                 let [h, l] = matrix.line(depth * DEPTH + 4 * i, tile * TILE_COLUMNS, by);
                 upper.copy_from_slice(&h);
                 lower.copy_from_slice(&l);
+            }
+        }
+    }
+
+    /// A pair of columns of the right operand from slices of so many rows, which are so far apart.
+    pub(super) fn pack_slices(slices: [&[i8]; 2], width: usize, rows: usize, tiles: usize, to: &mut [u32]) {
+        for (number, to) in to.chunks_exact_mut(2 * TILE_WORDS).enumerate() {
+            let (depth, tile) = (number / tiles, number % tiles);
+            for (slice, to) in slices.iter().zip(to.chunks_exact_mut(TILE_WORDS)) {
+                for (i, line) in to.chunks_exact_mut(LINE_WORDS).enumerate() {
+                    let row = depth * DEPTH + 4 * i;
+                    let mut words = [0; LINE_WORDS];
+                    if row < rows {
+                        words = four_rows(&slice[row * width + tile * TILE_COLUMNS..], width);
+                    }
+                    if rows < row + 4 {
+                        // What is beyond the last row is zeros.
+                        let left = rows.saturating_sub(row) as u32;
+                        words.iter_mut().for_each(|word| *word &= (1 << (8 * left)) - 1);
+                    }
+                    line.copy_from_slice(&words);
+                }
             }
         }
     }

@@ -64,22 +64,27 @@ fn wide(square: &mut Square) {
     }
 }
 
-/// Writes the transpose of 64 rows of 64 bytes into rows that are so far apart.
-pub(super) fn transpose_bytes(from: &[[i8; 64]; 64], to: &mut [i8], stride: usize) {
-    assert!(to.len() >= 63 * stride + 64, "64 rows of 64 bytes");
-    words_of_columns(from, to, stride);
+/// Words of 16 bytes each of four rows, which are so far apart.
+#[inline(always)]
+pub(super) fn four_rows(from: &[i8], width: usize) -> [u32; 16] {
+    let row = |row: usize| -> &[i8; 16] {
+        let row = from[row * width..].first_chunk();
+        row.expect("a row has 16 bytes")
+    };
+    let [a, b, c, d] = [row(0), row(1), row(2), row(3)];
+    let byte = |row: &[i8; 16], i: usize| u32::from(row[i] as u8);
+    std::array::from_fn(|i| byte(a, i) | byte(b, i) << 8 | byte(c, i) << 16 | byte(d, i) << 24)
 }
 
 for_each_isa! {
-    /// Words of four rows of a column each, by 16 columns; then squares of these words are transposed.
-    fn words_of_columns(from: &[[i8; 64]; 64], to: &mut [i8], stride: usize) {
-        for first in (0..64).step_by(16) {
+    /// Writes the transpose of 64 rows of some bytes, a multiple of 16. Rows are so far apart, there and here.
+    ///
+    /// Words are made of four rows of a column each, and squares of these words are transposed.
+    pub(super) fn transpose_bytes(from: &[i8], width: usize, columns: usize, to: &mut [i8], stride: usize) {
+        for first in (0..columns).step_by(16) {
             let mut square: Square = [[0; 16]; 16];
-            for (line, rows) in square.iter_mut().zip(from.as_chunks::<4>().0) {
-                for column in 0..16 {
-                    let byte = |row: usize| u32::from(rows[row][first + column] as u8);
-                    line[column] = byte(0) | byte(1) << 8 | byte(2) << 16 | byte(3) << 24;
-                }
+            for (i, line) in square.iter_mut().enumerate() {
+                *line = four_rows(&from[4 * i * width + first..], width);
             }
             transpose(&mut square);
             for (row, words) in square.iter().enumerate() {
@@ -108,11 +113,11 @@ mod tests {
     #[test]
     fn rows_of_bytes_become_columns() {
         let at = |i: usize, j: usize| (i * 7 + j * 3) as i8;
-        let from = std::array::from_fn(|i| std::array::from_fn(|j| at(i, j)));
-        let stride = 70;
-        let mut to = vec![99; 64 * stride];
-        transpose_bytes(&from, &mut to, stride);
-        for i in 0..64 {
+        let (width, columns, stride) = (50, 48, 70);
+        let from: Vec<i8> = (0..64 * width).map(|i| at(i / width, i % width)).collect();
+        let mut to = vec![99; columns * stride];
+        transpose_bytes(&from, width, columns, &mut to, stride);
+        for i in 0..columns {
             for j in 0..stride {
                 let expected = if j < 64 { at(j, i) } else { 99 };
                 assert_eq!(to[i * stride + j], expected);

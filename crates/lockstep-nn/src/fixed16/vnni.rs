@@ -15,7 +15,7 @@ use std::arch::x86_64::*;
 pub(super) unsafe fn add(block: &Block<'_>, sums: &mut Sums) {
     // SAFETY: by this function's contract.
     unsafe {
-        let excess = excess(block.left, block.depths);
+        let excess = excess(block.left, block.offsets);
         if block.tiles == 2 {
             rows::<6, 2>(block, 0, &excess, sums);
             rows::<5, 2>(block, 6, &excess, sums);
@@ -32,13 +32,13 @@ pub(super) unsafe fn add(block: &Block<'_>, sums: &mut Sums) {
 /// # Safety
 /// As for [`add`].
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-unsafe fn excess(left: Left<'_>, depths: usize) -> [[i32; 2]; ROWS] {
+unsafe fn excess(left: Left<'_>, offsets: &[usize]) -> [[i32; 2]; ROWS] {
     let flip = _mm512_set1_epi8(-128);
     let mut excess = [[0; 2]; ROWS];
     for (row, excess) in excess.iter_mut().enumerate() {
         let (mut upper, mut lower) = (_mm512_setzero_si512(), _mm512_setzero_si512());
-        for depth in 0..depths {
-            let at = row * left.stride + depth * DEPTH;
+        for offset in offsets {
+            let at = row * left.stride + offset;
             // SAFETY: within the row.
             let load = |slice: &[i8]| unsafe { _mm512_loadu_si512(slice.as_ptr().add(at).cast()) };
             upper = _mm512_dpbusd_epi32(upper, flip, load(left.upper));
@@ -73,7 +73,7 @@ unsafe fn rows<const COUNT: usize, const TILES: usize>(
     let flip = _mm512_set1_epi8(-128);
     let mut of_upper = [[_mm512_setzero_si512(); TILES]; COUNT];
     let mut mixed = of_upper;
-    for depth in 0..block.depths {
+    for (depth, offset) in block.offsets.iter().enumerate() {
         for line in 0..DEPTH / 4 {
             let at = depth * TILES * 2 * TILE + line * 64;
             // SAFETY: within the tiles of this depth.
@@ -84,7 +84,7 @@ unsafe fn rows<const COUNT: usize, const TILES: usize>(
             let right: [[__m512i; 2]; TILES] =
                 std::array::from_fn(|tile| [load(2 * tile), load(2 * tile + 1)]);
             for row in 0..COUNT {
-                let at = (first + row) * stride + depth * DEPTH + line * 4;
+                let at = (first + row) * stride + offset + line * 4;
                 // SAFETY: within the row.
                 let four = |slice: &[i8]| unsafe {
                     _mm512_set1_epi32(slice.as_ptr().add(at).cast::<i32>().read_unaligned())

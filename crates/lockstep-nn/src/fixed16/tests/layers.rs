@@ -299,7 +299,8 @@ fn convolutions_have_the_bits_of_plain_integers() {
         // A margin wider than the kernel.
         (2, 3, 3, 3, [2, 2], [1, 1], [3, 2]),
         // More pixels than are multiplied together.
-        (22, 22, 3, 300, [2, 2], [1, 1], [1, 1]),
+        (11, 11, 3, 40, [2, 2], [1, 1], [1, 1]),
+        (11, 11, 16, 40, [2, 2], [1, 1], [1, 1]),
     ] {
         let mut layout = Layout::default();
         let input = Dims::image(height, width, inputs);

@@ -5,7 +5,7 @@ mod layers;
 use super::block::{COLUMNS, DEEPEST, DEPTH, Left, ROWS, Session};
 use super::cast::{bytes, bytes_mut, words_mut};
 use super::engine::Engine;
-use super::product::Product;
+use super::product::{Product, apart};
 use super::right::{Matrix, Panels, depths, left_of_transpose, pack, pack_transpose, right_room};
 use super::scale::{LARGEST, Scale};
 use super::slices::slice;
@@ -162,7 +162,9 @@ impl Case {
                 lower: bytes(&lower),
                 stride,
             },
+            offsets: None,
             row_scales: &scales,
+            rows_of_scale: if self.by_rows { 1 } else { m },
             rows: m,
             right: bytes(&right),
             right_scale: scale,
@@ -174,9 +176,18 @@ impl Case {
             .filter(|&engine| engine <= Engine::detected())
         {
             let mut found = vec![0.0; m * n];
-            let (to, place) = (SharedMut::new(&mut found), |row, column| row * n + column);
+            let to = SharedMut::new(&mut found);
             // SAFETY: `found` is borrowed mutably.
-            unsafe { product.part(&mut Session::new(engine), 0..m, 0..n, None, &to, place) };
+            unsafe {
+                product.part(
+                    &mut Session::new(engine),
+                    0..m,
+                    0..n,
+                    None,
+                    &to,
+                    apart(n, 0),
+                )
+            };
             for (i, (found, expected)) in found.iter().zip(&expected).enumerate() {
                 let are_equal = found.to_bits() == expected.to_bits();
                 assert!(
