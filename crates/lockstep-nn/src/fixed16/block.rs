@@ -97,7 +97,9 @@ pub(super) struct Block<'a> {
 /// A thread's leave to use an engine. With AMX it configures the thread's tiles, until dropped.
 pub(super) struct Session {
     engine: Engine,
-    sums: Sums,
+    /// Of the newest block and of the one before it.
+    sums: [Sums; 2],
+    newest: usize,
     #[cfg(target_arch = "x86_64")]
     _tiles: Option<super::amx::Tiles>,
 }
@@ -112,10 +114,23 @@ impl Session {
         );
         Self {
             engine,
-            sums: Sums::ZERO,
+            sums: [Sums::ZERO, Sums::ZERO],
+            newest: 0,
             #[cfg(target_arch = "x86_64")]
             _tiles: (engine == Engine::Amx).then(super::amx::Tiles::new),
         }
+    }
+
+    /// The sums of the block that was computed last.
+    #[inline]
+    pub(super) fn newest(&self) -> &Sums {
+        &self.sums[self.newest]
+    }
+
+    /// Those of the block before it.
+    #[inline]
+    pub(super) fn before(&self) -> &Sums {
+        &self.sums[1 - self.newest]
     }
 
     /// Computes the sums of a block, which is at most [`DEEPEST`] deep.
@@ -123,7 +138,7 @@ impl Session {
     /// # Panics
     /// When an operand is too short.
     #[inline]
-    pub(super) fn compute(&mut self, block: &Block<'_>) -> &Sums {
+    pub(super) fn compute(&mut self, block: &Block<'_>) {
         let Block {
             left,
             offsets,
@@ -138,7 +153,8 @@ impl Session {
         assert!((1..=2).contains(&tiles), "one tile or two");
         let length = offsets.len() * tiles * 2 * TILE;
         assert!(right.len() >= length, "the right operand is too short");
-        let sums = &mut self.sums;
+        self.newest = 1 - self.newest;
+        let sums = &mut self.sums[self.newest];
         if self.engine != Engine::Amx {
             *sums = Sums::ZERO;
         }
@@ -157,7 +173,6 @@ impl Session {
             #[cfg(not(target_arch = "x86_64"))]
             engine => panic!("{engine:?} on another processor"),
         }
-        sums
     }
 }
 

@@ -142,6 +142,8 @@ impl Product<'_> {
         to: &SharedMut<'_, f32>,
         place: impl Fn(usize, &mut [usize]),
     ) {
+        // The matrix unit works on a block while the one before it is finished.
+        let mut before = None;
         for column in columns.clone().step_by(COLUMNS) {
             let width = COLUMNS.min(columns.end - column);
             let bias = bias.map(|bias| &bias[column..column + width]);
@@ -149,9 +151,46 @@ impl Product<'_> {
                 let of_block = row..(row + ROWS).min(rows.end);
                 // SAFETY: by this function's contract, and blocks do not overlap.
                 let to = unsafe { Destination::new(to, of_block, (column, width), &place) };
-                self.block(session, row, column, bias, &to);
+                let finish = self.finish(row, column, bias);
+                if self.depth > DEEPEST {
+                    let mut totals = Totals::ZERO;
+                    self.add_block(session, row, column, &mut totals);
+                    finish_totals(&totals, &finish, &to);
+                    continue;
+                }
+                session.compute(&self.operands(row, column));
+                if let Some((finish, to)) = before.replace((finish, to)) {
+                    self.finish_sums(session.before(), &finish, &to);
+                }
             }
         }
+        if let Some((finish, to)) = before {
+            self.finish_sums(session.newest(), &finish, &to);
+        }
+    }
+
+    /// Writes the outputs of a block from its sums.
+    #[inline]
+    fn finish_sums(&self, sums: &Sums, finish: &Finish, to: &Destination<'_>) {
+        match self.depth <= SHALLOW {
+            true => finish_shallow(sums, finish, to),
+            false => finish_deep(sums, finish, to),
+        }
+    }
+
+    /// What the sums of a block become outputs with.
+    #[inline]
+    fn finish(&self, row: usize, column: usize, bias: Option<&[f32]>) -> Finish {
+        let mut finish = Finish {
+            factors: self.factors(row),
+            right: self.right_scale.factor(),
+            bias: [0.0; COLUMNS],
+            tiles: tiles(column, self.columns),
+        };
+        if let Some(bias) = bias {
+            finish.bias[..bias.len()].copy_from_slice(bias);
+        }
+        finish
     }
 
     /// The product of some columns alone, which begin with a whole block.
@@ -176,37 +215,6 @@ impl Product<'_> {
         }
     }
 
-    /// Computes a block of outputs, plus a number for each column.
-    #[inline]
-    pub(super) fn block(
-        &self,
-        session: &mut Session,
-        row: usize,
-        column: usize,
-        bias: Option<&[f32]>,
-        to: &Destination<'_>,
-    ) {
-        let block = self.operands(row, column);
-        let mut finish_with = Finish {
-            factors: self.factors(row),
-            right: self.right_scale.factor(),
-            bias: [0.0; COLUMNS],
-        };
-        if let Some(bias) = bias {
-            finish_with.bias[..bias.len()].copy_from_slice(bias);
-        }
-        if self.depth > DEEPEST {
-            let mut totals = Totals::ZERO;
-            self.add_block(session, row, column, &mut totals);
-            return finish_totals(&totals, &finish_with, to);
-        }
-        let sums = session.compute(&block);
-        match self.depth <= SHALLOW {
-            true => finish_shallow(sums, block.tiles, &finish_with, to),
-            false => finish(sums, block.tiles, &finish_with, to),
-        }
-    }
-
     /// Adds a block to totals, which other depths are added to as well.
     pub(super) fn add_block(
         &self,
@@ -218,7 +226,8 @@ impl Product<'_> {
         const MOST: usize = DEEPEST / DEPTH;
         let block = self.operands(row, column);
         if self.depth <= DEEPEST {
-            return carry(session.compute(&block), block.tiles, totals);
+            session.compute(&block);
+            return carry(session.newest(), block.tiles, totals);
         }
         let depths = depths(self.depth);
         for first in (0..depths).step_by(MOST) {
@@ -228,18 +237,14 @@ impl Product<'_> {
                 right: &block.right[first * block.tiles * 2 * TILE..],
                 tiles: block.tiles,
             };
-            carry(session.compute(&part), block.tiles, totals);
+            session.compute(&part);
+            carry(session.newest(), block.tiles, totals);
         }
     }
 
     /// Writes the outputs of a block from its totals.
     pub(super) fn finish_block(&self, row: usize, totals: &Totals, to: &Destination<'_>) {
-        let finish_with = Finish {
-            factors: self.factors(row),
-            right: self.right_scale.factor(),
-            bias: [0.0; COLUMNS],
-        };
-        finish_totals(totals, &finish_with, to);
+        finish_totals(totals, &self.finish(row, to.column, None), to);
     }
 
     /// The factors of a block's rows.
@@ -257,11 +262,13 @@ impl Product<'_> {
     }
 }
 
-/// What a block's sums become outputs with: the factors of its rows, that of the right operand, and what is added.
+/// What a block's sums become outputs with: the factors of its rows, that of the right operand, what is added, and how
+/// many tiles there are.
 struct Finish {
     factors: [f32; ROWS],
     right: f32,
     bias: [f32; COLUMNS],
+    tiles: usize,
 }
 
 /// Sums that 32 bits do not hold: the v of every output of a block.
@@ -310,10 +317,10 @@ for_each_isa! {
     }
 
     /// The outputs that sums of 32 bits stand for.
-    fn finish(sums: &Sums, tiles: usize, with: &Finish, to: &Destination<'_>) {
+    fn finish_deep(sums: &Sums, with: &Finish, to: &Destination<'_>) {
         for row in 0..to.rows {
             let mut outputs = [0.0; COLUMNS];
-            for tile in 0..tiles {
+            for tile in 0..with.tiles {
                 let (upper, mixed) = (&sums.0[tile].upper[row], &sums.0[tile].mixed[row]);
                 for column in 0..TILE_COLUMNS {
                     // v = w 2^24 + u with 0 <= u < 2^24: both are exact in single precision, so their sum is v, rounded
@@ -330,10 +337,10 @@ for_each_isa! {
     }
 
     /// The same of a depth up to [`SHALLOW`].
-    fn finish_shallow(sums: &Sums, tiles: usize, with: &Finish, to: &Destination<'_>) {
+    fn finish_shallow(sums: &Sums, with: &Finish, to: &Destination<'_>) {
         for row in 0..to.rows {
             let mut outputs = [0.0; COLUMNS];
-            for tile in 0..tiles {
+            for tile in 0..with.tiles {
                 let (upper, mixed) = (&sums.0[tile].upper[row], &sums.0[tile].mixed[row]);
                 for column in 0..TILE_COLUMNS {
                     let v = ((upper[column] << 8) + mixed[column]) as f32;
