@@ -103,7 +103,6 @@ fn odd(settings: &TrainingSettings, data: &DataFacts, outputs: usize) -> Vec<Str
              leave its `out` away"
         ));
     }
-    notes.extend(precision_note(settings, data));
     if settings.weights.is_none() && !settings.learner.freeze.is_empty() {
         notes.push(
             "train.freeze is set, and model.weights is not: what is frozen keeps the random weights that it begins with"
@@ -125,7 +124,7 @@ fn odd(settings: &TrainingSettings, data: &DataFacts, outputs: usize) -> Vec<Str
 const ROWS_FOR_FIXED16: usize = 64;
 
 /// What to say of products in fixed point where they are not faster.
-fn precision_note(settings: &TrainingSettings, data: &DataFacts) -> Option<String> {
+fn precision_note(settings: &TrainingSettings, data: &DataFacts, model: &Model) -> Option<String> {
     if settings.learner.precision == Precision::F32 {
         return None;
     }
@@ -137,11 +136,15 @@ fn precision_note(settings: &TrainingSettings, data: &DataFacts) -> Option<Strin
             engine.name()
         ));
     }
-    let (rows, [_, height, width]) = (largest_lane(settings, data), data.shape);
-    (height * width == 1 && rows < ROWS_FOR_FIXED16).then(|| {
+    let rows = largest_lane(settings, data);
+    let is_of_images = model
+        .summary()
+        .iter()
+        .any(|layer| layer.output.pixels() > 1);
+    (!is_of_images && rows < ROWS_FOR_FIXED16).then(|| {
         format!(
-            "train.precision is \"fixed16\", and a lane has {rows} rows: with less than {ROWS_FOR_FIXED16} it is hardly \
-             faster than \"f32\""
+            "train.precision is \"fixed16\", and a lane has {rows} rows: dense layers are faster with it from about \
+             {ROWS_FOR_FIXED16} on"
         )
     })
 }
@@ -197,6 +200,7 @@ pub fn plan(settings: &TrainingSettings, data: &DataFacts) -> Result<Prepared, T
         layers: model.summary().iter().map(layer_line).collect(),
         metrics: metrics(model.loss()),
         notes: (odd(settings, data, model.outputs()).into_iter())
+            .chain(precision_note(settings, data, &model))
             .chain(layer_rates::note(layout))
             .collect(),
         data: data.clone(),

@@ -8,7 +8,9 @@ use super::block::{COLUMNS, DEPTH, Left, ROWS, Session};
 use super::cast::{bytes, bytes_mut, words_mut};
 use super::engine::Engine;
 use super::product::{Product, apart};
-use super::right::{Matrix, Panels, depths, left_of_transpose, pack, pack_transpose, right_room};
+use super::right::{
+    Matrix, Panels, depths, left_of_transpose, left_room, pack, pack_transpose, right_room,
+};
 use super::scale::Scale;
 use super::scales::{Operand, RowScales};
 use super::slices::slice;
@@ -51,16 +53,6 @@ impl Fixed16Linear {
     }
 }
 
-/// Numbers of memory that both slices of so many rows take as a left operand.
-fn left_room(rows: usize, depth: usize) -> usize {
-    2 * slice_room(rows, depth)
-}
-
-/// The same of one slice.
-fn slice_room(rows: usize, depth: usize) -> usize {
-    rows.next_multiple_of(ROWS) * depths(depth) * DEPTH / 4
-}
-
 /// Slices rows, each under its scale, into a left operand.
 fn slice_rows<'a>(
     threads: &Threads,
@@ -70,7 +62,7 @@ fn slice_rows<'a>(
     room: &'a mut [f32],
 ) -> Left<'a> {
     let stride = depths(width) * DEPTH;
-    let (upper, lower) = room.split_at_mut(slice_room(x.len() / width, width));
+    let (upper, lower) = room.split_at_mut(left_room(x.len() / width, width) / 2);
     let at_once = rows_of_a_tile(width);
     let tiles = (
         pieces(x, at_once * width),
@@ -198,7 +190,7 @@ impl Layer for Fixed16Linear {
             let (x, dy) = (of_rows(x, rows, inputs), of_rows(dy, rows, outputs));
             let (x, dy) = (Matrix::new(x, inputs), Matrix::new(dy, outputs));
             let (upper, lower) = left.split_at_mut(left.len() / 2);
-            let tile = slice_room(ROWS, rows.len());
+            let tile = left_room(ROWS, rows.len()) / 2;
             let slices = (
                 pieces_mut(words_mut(upper), tile),
                 pieces_mut(words_mut(lower), tile),

@@ -4,9 +4,9 @@
 //! integers depend on no order, tile, thread or machine, so the matrix units of processors and GPUs may compute them in
 //! whatever way is fastest, and all give the same bits. `docs/decisions/0057-fixed16.md` is the definition.
 //!
-//! An [`Engine`](engine::Engine) computes a block of 16 rows by 32 columns of sums; it is chosen once, by what the
-//! machine has. Everything around it is shared: what numbers become ([`scale`], [`slices`]), how operands lie
-//! ([`right`]), and how sums become outputs ([`product`]).
+//! An [`Engine`] computes a block of 16 rows by 32 columns of sums; it is chosen once, by what the machine has. Everything
+//! around it is shared: what numbers become (`scale`, `slices`), how operands lie (`right`, `grid`, `gather`), and how sums
+//! become outputs (`product`).
 
 #[cfg(target_arch = "x86_64")]
 mod amx;

@@ -37,7 +37,7 @@ pub(super) struct Product<'a> {
 }
 
 /// Where the outputs of a block go: some rows of it, from a column on.
-pub(super) struct Destination<'a> {
+struct Destination<'a> {
     to: SharedMut<'a, f32>,
     places: [usize; ROWS],
     rows: usize,
@@ -51,7 +51,7 @@ impl<'a> Destination<'a> {
     /// # Safety
     /// Nobody else uses these places while this is in use.
     #[inline]
-    pub(super) unsafe fn new(
+    unsafe fn new(
         to: &SharedMut<'a, f32>,
         rows: Range<usize>,
         (column, width): (usize, usize),
@@ -216,13 +216,7 @@ impl Product<'_> {
     }
 
     /// Adds a block to totals, which other depths are added to as well.
-    pub(super) fn add_block(
-        &self,
-        session: &mut Session,
-        row: usize,
-        column: usize,
-        totals: &mut Totals,
-    ) {
+    fn add_block(&self, session: &mut Session, row: usize, column: usize, totals: &mut Totals) {
         const MOST: usize = DEEPEST / DEPTH;
         let block = self.operands(row, column);
         if self.depth <= DEEPEST {
@@ -242,9 +236,41 @@ impl Product<'_> {
         }
     }
 
-    /// Writes the outputs of a block from its totals.
-    pub(super) fn finish_block(&self, row: usize, totals: &Totals, to: &Destination<'_>) {
-        finish_totals(totals, &self.finish(row, to.column, None), to);
+    /// Computes some rows, which begin with a whole block, as one of the turns in which the depth is taken.
+    ///
+    /// # Safety
+    /// Nobody else uses these places, nor the totals of these rows, meanwhile.
+    pub(super) unsafe fn turn(
+        &self,
+        session: &mut Session,
+        rows: Range<usize>,
+        turn: &Turn<'_>,
+        to: &SharedMut<'_, f32>,
+        place: impl Fn(usize, &mut [usize]),
+    ) {
+        let Some(totals) = turn.totals else {
+            // SAFETY: by this function's contract.
+            return unsafe { self.part(session, rows, 0..self.columns, None, to, place) };
+        };
+        let pairs = self.columns.div_ceil(COLUMNS);
+        for (pair, column) in (0..self.columns).step_by(COLUMNS).enumerate() {
+            for row in rows.clone().step_by(ROWS) {
+                let number = (turn.first_row + row) / ROWS * pairs + pair;
+                // SAFETY: by this function's contract, and blocks have totals of their own.
+                let totals = unsafe { &mut totals.part(number..number + 1)[0] };
+                if turn.is_first {
+                    *totals = Totals::ZERO;
+                }
+                self.add_block(session, row, column, totals);
+                if turn.is_last {
+                    let of_block = row..(row + ROWS).min(rows.end);
+                    let columns = (column, COLUMNS.min(self.columns - column));
+                    // SAFETY: by this function's contract, and blocks do not overlap.
+                    let to = unsafe { Destination::new(to, of_block, columns, &place) };
+                    finish_totals(totals, &self.finish(row, column, None), &to);
+                }
+            }
+        }
     }
 
     /// The factors of a block's rows.
@@ -283,11 +309,16 @@ impl Totals {
     pub(super) fn room(blocks: usize) -> usize {
         blocks * size_of::<Self>() / size_of::<f32>()
     }
+}
 
-    /// Begins at zero.
-    pub(super) fn clear(&mut self) {
-        *self = Self::ZERO;
-    }
+/// One of the turns in which the depth of a product is taken, so that its operands stay in a cache.
+pub(super) struct Turn<'a> {
+    /// What the turns add up in, block by block: pairs of columns, then rows. None if this is the only turn.
+    pub(super) totals: Option<&'a SharedMut<'a, Totals>>,
+    /// Which row of all the product's first is, in whole blocks.
+    pub(super) first_row: usize,
+    pub(super) is_first: bool,
+    pub(super) is_last: bool,
 }
 
 for_each_isa! {
@@ -296,9 +327,9 @@ for_each_isa! {
         for (tile, sums) in sums.0.iter().enumerate().take(tiles) {
             for (row, totals) in totals.0.iter_mut().enumerate() {
                 let totals = &mut totals[tile * TILE_COLUMNS..][..TILE_COLUMNS];
-                for column in 0..TILE_COLUMNS {
-                    let (upper, mixed) = (sums.upper[row][column], sums.mixed[row][column]);
-                    totals[column] += 256 * i64::from(upper) + i64::from(mixed);
+                let of_row = sums.upper[row].iter().zip(&sums.mixed[row]);
+                for (total, (&upper, &mixed)) in totals.iter_mut().zip(of_row) {
+                    *total += 256 * i64::from(upper) + i64::from(mixed);
                 }
             }
         }
@@ -308,9 +339,9 @@ for_each_isa! {
     fn finish_totals(totals: &Totals, with: &Finish, to: &Destination<'_>) {
         for row in 0..to.rows {
             let mut outputs = [0.0; COLUMNS];
-            for column in 0..COLUMNS {
-                let v = totals.0[row][column] as f32;
-                outputs[column] = v * with.factors[row] * with.right + with.bias[column];
+            let of_row = totals.0[row].iter().zip(&with.bias);
+            for (output, (&v, bias)) in outputs.iter_mut().zip(of_row) {
+                *output = v as f32 * with.factors[row] * with.right + bias;
             }
             to.write(row, &outputs);
         }

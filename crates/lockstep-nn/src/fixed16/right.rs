@@ -5,7 +5,7 @@
 //! columns of four numbers, which follow each other in depth. What the matrix lacks is zeros, so what the left operand
 //! has there does not matter.
 
-use super::block::{COLUMNS, DEPTH, TILE, TILE_COLUMNS};
+use super::block::{COLUMNS, DEPTH, ROWS, TILE, TILE_COLUMNS};
 use super::slices::{Line, line, slice_words};
 use super::transpose::{Square, four_rows, transpose};
 use crate::factors::PANEL;
@@ -35,6 +35,11 @@ pub(super) fn right_bytes(depth: usize, columns: usize) -> usize {
 /// Numbers of memory, as `f32`, for this right operand.
 pub(super) fn right_room(depth: usize, columns: usize) -> usize {
     right_bytes(depth, columns) / 4
+}
+
+/// Numbers of memory, as `f32`, for both slices of so many rows of a left operand.
+pub(super) fn left_room(rows: usize, depth: usize) -> usize {
+    2 * rows.next_multiple_of(ROWS) * depths(depth) * DEPTH / 4
 }
 
 /// A matrix of numbers.
@@ -216,8 +221,9 @@ for_each_isa! {
         let stride = upper.len() / TILE_COLUMNS;
         for depth in 0..stride / LINE_WORDS {
             let mut squares: [Square; 2] = [[[0; 16]; 16]; 2];
-            for i in 0..TILE_COLUMNS {
-                [squares[0][i], squares[1][i]] = matrix.line(depth * DEPTH + 4 * i, column, by);
+            let [of_upper, of_lower] = &mut squares;
+            for (i, (h, l)) in of_upper.iter_mut().zip(of_lower).enumerate() {
+                [*h, *l] = matrix.line(depth * DEPTH + 4 * i, column, by);
             }
             for (square, to) in squares.iter_mut().zip([&mut *upper, &mut *lower]) {
                 transpose(square);

@@ -63,15 +63,6 @@ impl RowScales {
         scales
     }
 
-    /// The scales of rows, as the forward pass found them by lane.
-    pub(super) fn again(&mut self, pass: Pass<'_>, operand: Operand) -> &[Scale] {
-        let count = pass.lanes.last().map_or(0, |rows| rows.end);
-        for (rows, scales) in pass.lanes.iter().zip(&self.lanes) {
-            self.rows[rows.clone()].fill(scales[operand as usize]);
-        }
-        &self.rows[..count]
-    }
-
     /// The scales of both operands of a lane's weight gradient.
     pub(super) fn of_lane(&self, lane: usize) -> [Scale; 2] {
         self.lanes[lane]

@@ -8,8 +8,8 @@ use super::super::block::{COLUMNS, DEPTH, Left, ROWS, Session};
 use super::super::cast::{bytes, bytes_mut, totals_mut, words_mut};
 use super::super::engine::Engine;
 use super::super::gather::Gather;
-use super::super::product::{Destination, Product, Totals, apart};
-use super::super::right::{Matrix, depths, pack, right_room};
+use super::super::product::{Product, Totals, Turn, apart};
+use super::super::right::{Matrix, depths, left_room, pack, right_room};
 use super::super::scale::Scale;
 use super::super::slices::slice;
 use super::super::transpose::transpose_bytes;
@@ -236,7 +236,6 @@ impl Gathered {
         let errors = Matrix::new(dy, channels);
         for start in (0..pixels).step_by(at_once) {
             let count = at_once.min(pixels - start);
-            let is_last = start + count == pixels;
             let part = errors.rows(start, count);
             let pair = right_room(count, COLUMNS);
             let right = &mut right[..right_room(count, channels)];
@@ -266,32 +265,15 @@ impl Gathered {
                 let place = |within: usize, places: &mut [usize]| {
                     apart(channels, 0)(row + within, places);
                 };
-                if at_once >= pixels {
-                    let (rows, columns) = (0..count_of_rows, 0..channels);
-                    // SAFETY: groups do not overlap.
-                    return unsafe {
-                        product.part(&mut session, rows, columns, None, &gradient, place)
-                    };
-                }
-                for (pair, column) in (0..channels).step_by(COLUMNS).enumerate() {
-                    for within in (0..count_of_rows).step_by(ROWS) {
-                        let pairs = channels.div_ceil(COLUMNS);
-                        let number = (group * pairs + pair) * BLOCKS_OF_ROWS + within / ROWS;
-                        // SAFETY: every block has totals of its own.
-                        let totals = unsafe { &mut totals.part(number..number + 1)[0] };
-                        if start == 0 {
-                            totals.clear();
-                        }
-                        product.add_block(&mut session, within, column, totals);
-                        if is_last {
-                            let rows = within..(within + ROWS).min(count_of_rows);
-                            let columns = (column, COLUMNS.min(channels - column));
-                            // SAFETY: blocks do not overlap.
-                            let to = unsafe { Destination::new(&gradient, rows, columns, place) };
-                            product.finish_block(within, totals, &to);
-                        }
-                    }
-                }
+                let turn = Turn {
+                    totals: (at_once < pixels).then_some(&totals),
+                    first_row: row,
+                    is_first: start == 0,
+                    is_last: start + count == pixels,
+                };
+                let rows = 0..count_of_rows;
+                // SAFETY: groups have other rows, and so other totals and other numbers of the gradient.
+                unsafe { product.turn(&mut session, rows, &turn, &gradient, place) };
             });
         }
     }
@@ -333,11 +315,6 @@ impl Gathered {
 /// Numbers of memory that both slices of so many images take.
 fn slices_room(images: usize, image: Dims) -> usize {
     2 * carved((images * image.len()).div_ceil(4))
-}
-
-/// Numbers of memory that both slices of so many rows take as a left operand.
-fn left_room(rows: usize, depth: usize) -> usize {
-    2 * rows.next_multiple_of(ROWS) * depths(depth) * DEPTH / 4
 }
 
 /// Rows that are gathered at a time.

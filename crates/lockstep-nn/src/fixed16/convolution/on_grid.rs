@@ -11,7 +11,7 @@ use super::super::block::{COLUMNS, DEEPEST, DEPTH, Left, ROWS, Session};
 use super::super::cast::{bytes, bytes_mut, totals_mut, words_mut};
 use super::super::engine::Engine;
 use super::super::grid::PixelGrid;
-use super::super::product::{Destination, Product, Totals, apart};
+use super::super::product::{Product, Totals, Turn, apart};
 use super::super::right::{Matrix, depths, pack, pack_slices, right_room, tiles};
 use super::super::scale::Scale;
 use super::super::transpose::transpose_bytes;
@@ -212,7 +212,6 @@ impl OnGrid {
         let totals = SharedMut::new(totals_mut(totals));
         let gradient = SharedMut::new(gradient);
         let groups = inputs.div_ceil(DEPTH);
-        let pairs = channels.div_ceil(COLUMNS);
         for start in (0..places).step_by(at_once) {
             let count = at_once.min(places - start);
             let right = &mut right[..right_room(count, channels)];
@@ -263,30 +262,14 @@ impl OnGrid {
                 let at = |row: usize, places: &mut [usize]| {
                     apart(channels, 0)(place * inputs + row, places);
                 };
-                if at_once >= places {
-                    // SAFETY: tasks have other rows.
-                    return unsafe {
-                        product.part(&mut session, rows, 0..channels, None, &gradient, at)
-                    };
-                }
-                for (pair, column) in (0..channels).step_by(COLUMNS).enumerate() {
-                    for row in rows.clone().step_by(ROWS) {
-                        let number = ((place * inputs + row) / ROWS) * pairs + pair;
-                        // SAFETY: every block has totals of its own.
-                        let totals = unsafe { &mut totals.part(number..number + 1)[0] };
-                        if start == 0 {
-                            totals.clear();
-                        }
-                        product.add_block(&mut session, row, column, totals);
-                        if start + count == places {
-                            let (rows, width) = (row..row + ROWS, COLUMNS.min(channels - column));
-                            // SAFETY: blocks do not overlap.
-                            let to =
-                                unsafe { Destination::new(&gradient, rows, (column, width), at) };
-                            product.finish_block(row, totals, &to);
-                        }
-                    }
-                }
+                let turn = Turn {
+                    totals: (at_once < places).then_some(&totals),
+                    first_row: place * inputs,
+                    is_first: start == 0,
+                    is_last: start + count == places,
+                };
+                // SAFETY: tasks have other rows, and so other totals and other numbers of the gradient.
+                unsafe { product.turn(&mut session, rows, &turn, &gradient, at) };
             });
         }
     }
