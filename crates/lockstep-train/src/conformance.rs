@@ -647,6 +647,22 @@ fn check_mixed_gangs(gpu: &Gpu) {
 }
 
 #[test]
+fn processors_train_fixed16_to_the_bits_of_the_definition_alone_and_in_gangs() {
+    for job in jobs() {
+        let job = job.replace("[train]\n", "[train]\nprecision = 'fixed16'\n");
+        let specimen = Specimen::new(&job);
+        let expected = by_definition(&specimen);
+        let on_host = || -> Box<dyn Device> { Box::new(HostDevice::new(specimen.model().0)) };
+        let found = on_device(&specimen, &mut *on_host());
+        assert_eq!(found.difference(&expected), None, "{job}");
+        if specimen.settings.lanes > 1 {
+            let found = in_gang(&specimen, vec![on_host(), on_host()]);
+            assert_eq!(found.difference(&expected), None, "{job}, in a gang");
+        }
+    }
+}
+
+#[test]
 fn the_processor_trains_to_the_bits_of_the_definition_with_any_threads_and_lanes_in_a_pass() {
     for (threads, lanes) in [(1, 1), (2, 2), (3, 9)] {
         let threads = Threads::with_threads(threads).unwrap();

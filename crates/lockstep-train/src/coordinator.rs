@@ -18,6 +18,8 @@ use lockstep_learner::{
     LearnerFailure, LearnerNeeds, LearnerType, ModelDevice, PlannedMemory, ResumePoint, RunFacts,
     RunPlan, TrainedModel, VectorFacts,
 };
+use lockstep_nn::Precision;
+use lockstep_nn::fixed16::Engine;
 use lockstep_place::Place;
 use lockstep_resolve::{EmbedPlan, PictureInput, ResolvedJob, TrainingSettings};
 use lockstep_runs::{RunDir, RunsError};
@@ -237,6 +239,7 @@ fn forecast(
         },
         "bytes_sent": traffic.json(),
         "device": device.words(),
+        "precision": settings.learner.precision.name(),
         "layers": prepared.layers,
         "notes": notes,
     });
@@ -264,6 +267,7 @@ fn forecast(
         ("threads", Fact::Threads(prepared.threads.clone())),
         ("model", model),
         ("device", Fact::Words(device.words().to_owned())),
+        ("precision", Fact::Words(precision_words(settings))),
         ("memory", memory),
     ];
     facts.extend(
@@ -276,6 +280,15 @@ fn forecast(
         facts,
         notes,
         json,
+    }
+}
+
+/// How products are computed, and by what on this machine.
+fn precision_words(settings: &TrainingSettings) -> String {
+    let precision = settings.learner.precision;
+    match precision {
+        Precision::F32 => precision.name().to_owned(),
+        Precision::Fixed16 => format!("{}, here by {}", precision.name(), Engine::current().name()),
     }
 }
 

@@ -5,11 +5,11 @@ use crate::device::{Objective, Scorer};
 use crate::evaluate::{Evaluator, rows_at_once};
 use crate::host::HostScorer;
 use crate::{InputElement, SavedModel, TrainError};
-use lockstep_cuda::{ModelDescription, Predictor};
+use lockstep_cuda::{DeviceChoice, ModelDescription, Predictor};
 use lockstep_data::{Dataset, InputColumn, Normaliser, StoredElement, TargetKind};
 use lockstep_learner::{LearnerError, ModelDevice, TrainedModel};
 use lockstep_model::{BLOCK_ROWS, Block, Outputs, Predictions, RowOutput};
-use lockstep_nn::{Model, Threads};
+use lockstep_nn::{Capacity, LayerRates, Model, Precision, Threads};
 use lockstep_resolve::PictureInput;
 use lockstep_runs::RunDir;
 use std::ops::Range;
@@ -44,9 +44,14 @@ impl Trained {
         let (input, outputs) = (saved.dims(), &saved.outputs);
         let compute =
             Threads::with_threads(on.threads).map_err(|error| refused(error.to_string()))?;
-        let build = |rows| match Model::on(&compute, &saved.layers, input, rows) {
-            Ok(model) => Ok(model.minimising(saved.loss)),
-            Err(error) => Err(refused(error.to_string())),
+        let rates = LayerRates::default();
+        let build = |rows| {
+            let (layers, capacity) = (&saved.layers, Capacity { rows, lanes: 1 });
+            let precision = saved.precision;
+            match Model::in_precision(precision, &rates, &compute, layers, input, capacity) {
+                Ok(model) => Ok(model.minimising(saved.loss)),
+                Err(error) => Err(refused(error.to_string())),
+            }
         };
         let smallest = build(1)?;
         let first = smallest.workspace_bytes();
@@ -58,7 +63,15 @@ impl Trained {
             None => Normaliser::of(saved.normalise.as_ref(), channels)?,
         };
         let evaluator = Evaluator::new(input.len(), rows, outputs.clone());
-        let network = match on.choice.open(on.worker)?.gpu {
+        let choice = match (saved.precision, on.choice) {
+            (Precision::F32, choice) => choice,
+            (Precision::Fixed16, DeviceChoice::Cuda(_)) => {
+                let reason = "it was trained with precision \"fixed16\", which is computed on processors only";
+                return Err(refused(reason.to_owned()));
+            }
+            (Precision::Fixed16, _) => DeviceChoice::Cpu,
+        };
+        let network = match choice.open(on.worker)?.gpu {
             None => Network::Host(Box::new(build(rows)?)),
             Some(gpu) => {
                 let model = ModelDescription::of(&smallest);

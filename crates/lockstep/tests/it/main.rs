@@ -24,6 +24,7 @@ mod embed;
 mod ending;
 mod engine;
 mod evaluate;
+mod fixed16;
 mod hosts;
 mod image;
 mod images;
