@@ -149,6 +149,12 @@ def measure_all(rows, name, keys, rounds):
     print(name, row, file=sys.stderr, flush=True)
 
 
+def write(path, rows):
+    """Keeps what was measured so far."""
+    if path:
+        path.write_text(json.dumps({"machine": machine(), "per_s": rows}, indent=1))
+
+
 def main():
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
@@ -191,12 +197,14 @@ def main():
             if "MLP" in part.name:
                 keys["two lanes"] = lambda: rate(2)
             measure_all(rows, part.name, {**keys, **beside(part.name)}, options.rounds)
+            write(options.json, rows)
             for file in data:
                 Path(file).unlink()
     for name, kind, batch in ENCODERS if options.encoder_speed else []:
         if options.only in name:
             own = {"ours": lambda: our_pictures(options.encoder_speed, kind, batch)}
             measure_all(rows, name, {**own, **beside(name)}, options.rounds)
+            write(options.json, rows)
     keys = ["ours", "two lanes", *MODES]
     lines = [["", *keys, "ours / fp32"]]
     for name, row in rows.items():
@@ -204,8 +212,6 @@ def main():
         lines.append([name, *(figure(row[key]) if key in row else "" for key in keys), ratio])
     print(aligned(lines))
     print(f"\n{machine()}; best of {options.rounds} rounds")
-    if options.json:
-        options.json.write_text(json.dumps({"machine": machine(), "per_s": rows}, indent=1))
 
 
 if __name__ == "__main__":

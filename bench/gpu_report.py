@@ -7,11 +7,11 @@ What is worth most comes first, and every part has a time limit of its own, so t
 
 1. the test programs that are named, those tests that are for a GPU (`--tests`: of lockstep-cuda and of lockstep-train);
 2. networks with all kinds of layers, trained for 500 steps on the processor and on the GPU, which must have the same hash;
-   a run that changes from one to the other in its middle; two workers on one GPU; a worker that is killed;
 3. steps a second beside PyTorch in fp32 (bench/gpu.py), and of the encoders;
 4. examples/fashion-mnist-accurate.toml as a whole, if its data is in the cache;
-5. the kernels under compute-sanitizer, if there is one;
-6. PyTorch with tf32 and under bf16 autocast.
+5. two workers on one GPU; a run that changes from one device to the other in its middle; a worker that is killed;
+6. the kernels under compute-sanitizer, if there is one;
+7. PyTorch with tf32 and under bf16 autocast.
 
 Nothing is built or downloaded. It needs Python 3; PyTorch and NumPy for the comparison. A short table is printed last.
 """
@@ -87,8 +87,8 @@ NETWORKS = [
 class Report:
     """Parts with time limits, and what came of them."""
 
-    def __init__(self, minutes):
-        self.end, self.rows, self.facts = time.monotonic() + 60 * minutes, [], {}
+    def __init__(self, minutes, file=None):
+        self.end, self.rows, self.facts, self.file = time.monotonic() + 60 * minutes, [], {}, file
 
     def left(self, limit):
         """Seconds of a part that may take so long."""
@@ -184,6 +184,9 @@ def hashes(report, program):
         # Beside each other: one computes on the processor, the other on the GPU.
         runs = [program.run(path, device) for device in ["cuda", "cpu"]]
         equal(report, program, f"500 steps, {name}", [program.result(run, 60) for run in runs])
+
+
+def changes(report, program):
     name, *job = NETWORKS[0]
     path = program.job(name, *job)
     whole = program.run(path, "cuda")
@@ -228,9 +231,11 @@ def speed(report, options, modes, part):
     words = [sys.executable, HERE / "gpu.py", "--lockstep", options.lockstep, "--rounds", 1, "--modes", modes, "--json", file]
     if options.encoder_speed:
         words += ["--encoder-speed", options.encoder_speed]
-    said = report.command(part, words, 220)
+    said = report.command(part, words, 200)
     if said is not None:
         print(said)
+    if file.exists():
+        # A part of it, if there was no time for the whole.
         report.facts[f"{part}, figures"] = json.loads(file.read_text())
         for name, row in report.facts[f"{part}, figures"]["per_s"].items():
             other = row.get(modes.split(",")[0])
@@ -275,14 +280,15 @@ def main():
     arguments.add_argument("--minutes", type=float, default=7)
     arguments.add_argument("--json", type=Path, help="where all of it goes")
     options = arguments.parse_args()
-    report = Report(options.minutes)
+    report = Report(options.minutes, options.json)
     tests(report, options.tests)
     with tempfile.TemporaryDirectory() as folder:
         program = Program(report, options.lockstep, Path(folder))
         hashes(report, program)
+        speed(report, options, "fp32", "beside PyTorch")
+        whole_run(report, options)
+        changes(report, program)
         killed(report, program)
-    speed(report, options, "fp32", "beside PyTorch")
-    whole_run(report, options)
     sanitizer(report, options.tests)
     last(report, options.tests)
     speed(report, options, "tf32,bf16", "beside tf32")
