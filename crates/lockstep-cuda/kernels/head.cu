@@ -38,7 +38,7 @@ DEVICE float score(const Head &a, const float *x, const float *weight, u32 pitch
     auto read = [&](u32 k) {
 #pragma unroll
         for (u32 i = 0; i < AHEAD; i += 4) {
-            const float4 four = *(const float4 *)(x + k + i);
+            const float4 four = read_four(x + k + i);
             now[i] = four.x, now[i + 1] = four.y, now[i + 2] = four.z, now[i + 3] = four.w;
         }
 #pragma unroll

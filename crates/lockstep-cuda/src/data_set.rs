@@ -3,8 +3,10 @@
 use crate::epoch::check;
 use crate::error::CudaError;
 use crate::gpu::Gpu;
+use crate::images::{ImageMemory, Images};
 use crate::memory::{Arena, DeviceMemory};
 use crate::rows::{RowLists, RowShape};
+use crate::setup::InputPlace;
 use crate::streams::Stream;
 use std::ops::Range;
 use std::sync::Arc;
@@ -34,16 +36,26 @@ pub enum SampleTargets<'a> {
     Numbers(usize, &'a [f32]),
 }
 
-/// Samples that lie in a GPU's memory, to be gathered there. Every clone is the same memory.
+/// Samples that lie in a GPU's memory, to be gathered there, or images, to be seen there. Every clone is the same memory.
 #[derive(Clone)]
 pub struct DataSet {
-    /// Held for as long as the lists are used.
+    /// Held for as long as what lies there is used.
     _memory: Arc<DeviceMemory>,
-    lists: RowLists,
+    content: SetMemory,
     samples: usize,
+    /// What is known of each sample; of images, that is their inputs.
     shape: RowShape,
     /// One more than the largest class.
     classes: usize,
+}
+
+/// Where samples lie.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum SetMemory {
+    /// As rows that a network reads.
+    Rows(RowLists),
+    /// As images that become such rows.
+    Images(ImageMemory),
 }
 
 impl DataSet {
@@ -85,11 +97,40 @@ impl DataSet {
         memory.write(&stream, lists.weights, content.weights)?;
         Ok(Self {
             _memory: Arc::new(memory),
-            lists,
+            content: SetMemory::Rows(lists),
             samples,
             shape,
             classes: classes.iter().max().map_or(0, |&class| class as usize + 1),
         })
+    }
+
+    /// Brings images to a GPU, of which only inputs are made there: what the network is to say of each, the host tells with
+    /// each batch.
+    ///
+    /// # Errors
+    /// When the parts do not fit each other, or the GPU has too little memory.
+    pub fn of_images(gpu: &Gpu, images: &Images<'_>) -> Result<Self, CudaError> {
+        let (memory, images) = ImageMemory::new(gpu, images)?;
+        Ok(Self {
+            _memory: Arc::new(memory),
+            content: SetMemory::Images(images),
+            samples: images.count(),
+            shape: RowShape {
+                inputs: images.len(),
+                numbers: 0,
+                is_weighted: false,
+                is_mixed: false,
+            },
+            classes: 0,
+        })
+    }
+
+    /// What a setup says of inputs that come from it.
+    pub fn place(&self) -> InputPlace {
+        match self.content {
+            SetMemory::Rows(_) => InputPlace::Resident,
+            SetMemory::Images(_) => InputPlace::Images,
+        }
     }
 
     /// Bytes of a GPU's memory that so many samples take.
@@ -114,8 +155,8 @@ impl DataSet {
         self.classes
     }
 
-    pub(crate) fn lists(&self) -> RowLists {
-        self.lists
+    pub(crate) fn content(&self) -> SetMemory {
+        self.content
     }
 }
 

@@ -26,7 +26,10 @@ pub struct Epoch<'a> {
 impl Epoch<'_> {
     /// Refuses parts that are not as long as the epoch, and samples that there are not.
     pub(crate) fn check(&self, setup: &Setup, set: Option<&DataSet>) -> Result<(), CudaError> {
-        let of_set = |count: usize| if set.is_some() { count } else { 0 };
+        // What the host tells with each batch is not told with the epoch.
+        let of_set = |count: usize| {
+            if setup.inputs.is_prepared() { 0 } else { count }
+        };
         let factors = if setup.shape.is_some() {
             setup.steps()
         } else {

@@ -66,6 +66,8 @@ kernel_files! {
     GROUPED = "grouped",
     /// The last dense layer of a classifier, with its loss.
     HEAD = "head",
+    /// Images that are seen in a step.
+    IMAGES = "images",
     /// What ends a step.
     LEARN = "learn",
     /// What EfficientNet-Lite has beside products.

@@ -22,6 +22,7 @@ mod error;
 mod forecast;
 mod gang;
 mod gpu;
+mod images;
 mod kernels;
 mod launch;
 mod layer_timing;
@@ -46,6 +47,7 @@ pub use epoch::{Epoch, LaneReport};
 pub use error::CudaError;
 pub use forecast::MemoryNeeded;
 pub use gpu::Gpu;
+pub use images::{ImageMap, ImageValues, Images, SeenImage};
 pub use kernels::KernelFile;
 #[cfg(feature = "emulated")]
 pub use kernels::{FILES, HEADERS};

@@ -106,12 +106,12 @@ impl<T> DeviceSlice<T> {
     }
 }
 
-impl DeviceSlice<f32> {
-    /// The same as words of 4 bytes.
+impl<T: Plain> DeviceSlice<T> {
+    /// The same as words of 4 bytes; what does not fill one is left out.
     pub(crate) fn words(&self) -> DeviceSlice<u32> {
         DeviceSlice {
             at: self.at,
-            len: self.len,
+            len: self.bytes() / size_of::<u32>(),
             of: PhantomData,
         }
     }

@@ -1,5 +1,6 @@
 //! What lies where in a GPU's memory, and what is launched: all of it worked out from a setup, without a GPU.
 
+use crate::data_set::SetMemory;
 use crate::error::CudaError;
 use crate::forecast::MemoryNeeded;
 use crate::launch::Launch;
@@ -9,8 +10,7 @@ use crate::network::{
     MarkMemory, OptimizerKernel, Pass, PassKind, PassMemory, Planner, UpdateMemory,
 };
 use crate::ring::{SLOTS, SlotLists};
-use crate::rows::RowLists;
-use crate::setup::{InputPlace, Setup, WorkerBatch};
+use crate::setup::{Setup, WorkerBatch};
 use lockstep_nn::DROPOUT_DOMAIN;
 
 /// Numbers that a lane's gradient is a multiple of, so that each begins as aligned as the first.
@@ -91,9 +91,9 @@ impl Plan {
         let numbers = model.layout.len();
         let stride = numbers.next_multiple_of(GRADIENT_ALIGNMENT);
         let batch = BatchMemory::new(&mut planner, setup);
-        let slot_words = match setup.inputs {
-            InputPlace::Resident => 0,
-            InputPlace::Host => SlotLists::new(0, setup.slot_shape(), setup.batch_rows()).1,
+        let slot_words = match setup.inputs.is_prepared() {
+            false => 0,
+            true => SlotLists::new(0, setup.slot_shape(), setup.batch_rows()).1,
         };
         let ring = planner.keep(SLOTS * slot_words);
         let [batches, _] = planner.bytes();
@@ -175,7 +175,7 @@ impl Plan {
 
     /// The launches of a step on a full batch, or on the last one of an epoch. The rows are samples of this set, or those
     /// that the host has prepared.
-    pub(crate) fn step(&self, setup: &Setup, set: Option<RowLists>, last: bool) -> Vec<Launch> {
+    pub(crate) fn step(&self, setup: &Setup, set: Option<SetMemory>, last: bool) -> Vec<Launch> {
         let which = usize::from(last);
         let of_batch = &setup.batches[which];
         let rows = of_batch.rows();
@@ -187,7 +187,7 @@ impl Plan {
             let begin = batch.begin_step();
             let mut x = batch.rows.inputs;
             let targets = match set {
-                Some(set) => {
+                Some(SetMemory::Rows(set)) => {
                     if chain.gathers() {
                         x = set.inputs;
                         pass.by_sample = Some((x, begin));
@@ -196,11 +196,14 @@ impl Plan {
                     }
                     batch.targets.arguments(set, Some(batch.samples))
                 }
-                None => {
+                of_images => {
                     let at = self.ring.address();
                     let (slot, _) = SlotLists::new(at, setup.slot_shape(), rows);
                     let stride = self.ring.len() / SLOTS;
                     batch.take(&mut pass, &slot, (SLOTS, stride), begin);
+                    if let Some(SetMemory::Images(images)) = of_images {
+                        pass.push(images.see(rows, (batch.samples, batch.seen), x));
+                    }
                     batch.targets.arguments(batch.rows, None)
                 }
             };

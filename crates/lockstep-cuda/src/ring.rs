@@ -3,6 +3,7 @@
 
 use crate::driver::Device;
 use crate::error::CudaError;
+use crate::images::SeenImage;
 use crate::memory::{Arena, DeviceMemory, DeviceSlice};
 use crate::pinned::{Pinned, PinnedParts};
 use crate::rows::{RowLists, RowShape};
@@ -16,6 +17,8 @@ pub const SLOTS: usize = 3;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SlotShape {
     pub(crate) row: RowShape,
+    /// Whether it has, in the place of inputs, how each row shows an image.
+    pub(crate) sees_images: bool,
     /// Whether the batch has a factor for all rows.
     pub(crate) has_factor: bool,
 }
@@ -24,6 +27,7 @@ pub(crate) struct SlotShape {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SlotLists {
     pub(crate) rows: RowLists,
+    pub(crate) seen: DeviceSlice<SeenImage>,
     pub(crate) samples: DeviceSlice<u32>,
     pub(crate) factor: DeviceSlice<f64>,
 }
@@ -34,6 +38,7 @@ impl SlotLists {
         let mut arena = Arena::new(at);
         let lists = Self {
             rows: RowLists::new(&mut arena, shape.row, rows),
+            seen: arena.take(if shape.sees_images { rows } else { 0 }),
             samples: arena.take(rows),
             factor: arena.take(usize::from(shape.has_factor)),
         };
@@ -43,8 +48,11 @@ impl SlotLists {
 
 /// Room for a batch, to be filled and then sent.
 pub struct BatchSlot<'a> {
-    /// A row of inputs for each row of this worker's, in the order of its lanes.
+    /// A row of inputs for each row of this worker's, in the order of its lanes; empty if they are images of a data set that
+    /// lies in the GPU's memory.
     pub inputs: &'a mut [f32],
+    /// How each row shows its image then.
+    pub seen: &'a mut [SeenImage],
     /// Which sample each row is.
     pub samples: &'a mut [u32],
     /// The class of each row; empty if it is to be told numbers.
@@ -174,6 +182,7 @@ impl Ring {
             weights: parts.next(lists.rows.weights),
             other_classes: parts.next(lists.rows.other_classes),
             other_shares: parts.next(lists.rows.other_shares),
+            seen: parts.next(lists.seen),
             samples: parts.next(lists.samples),
             factor: parts.next(lists.factor).first_mut(),
             sending: Sending {

@@ -139,8 +139,20 @@ impl WorkerBatch {
 pub enum InputPlace {
     /// Samples of a data set that lies in the GPU's memory.
     Resident,
+    /// Images that lie there. The host prepares each batch, but for its inputs: of each row it says how the image is seen.
+    Images,
     /// The host prepares each batch.
     Host,
+}
+
+impl InputPlace {
+    /// Whether the host prepares each batch, or a part of it.
+    pub(crate) fn is_prepared(self) -> bool {
+        match self {
+            Self::Resident => false,
+            Self::Images | Self::Host => true,
+        }
+    }
 }
 
 /// What a training is made with.
@@ -198,8 +210,14 @@ impl Setup {
 
     /// What there is of a batch that the host prepares.
     pub(crate) fn slot_shape(&self) -> SlotShape {
+        let mut row = self.row_shape();
+        let sees_images = self.inputs == InputPlace::Images;
+        if sees_images {
+            row.inputs = 0;
+        }
         SlotShape {
-            row: self.row_shape(),
+            row,
+            sees_images,
             has_factor: self.shape.is_some(),
         }
     }
@@ -237,7 +255,7 @@ impl Setup {
             batch.check(self.lanes, self.is_alone)?;
         }
         let is_mixed = self.shape.as_ref().is_some_and(|shape| shape.is_mixed);
-        if is_mixed && self.inputs == InputPlace::Resident {
+        if is_mixed && self.inputs != InputPlace::Host {
             return Err(CudaError::Mismatch {
                 what: "mixed samples",
                 found: "a resident data set".to_owned(),

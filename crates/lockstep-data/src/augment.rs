@@ -45,6 +45,20 @@ pub(crate) struct ImageVariation {
     pub(crate) flip: bool,
 }
 
+/// How an image is seen in a step, for whoever makes its numbers elsewhere.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SeenImage {
+    /// A part as it is, and black around the image.
+    Part {
+        /// The row and the column of the image that the part begins with; they may lie before it.
+        begin: [isize; 2],
+        /// Whether the part is mirrored, left to right.
+        flip: bool,
+    },
+    /// Interpolated between pixels.
+    Map(PictureView),
+}
+
 impl Augmenter {
     /// For samples of a shape: channels, height, width.
     ///
@@ -94,6 +108,19 @@ impl Augmenter {
         let cut = self.view(step, sample);
         let size = (self.augment.crop_padding, self.height, self.width);
         Some(changes.view(self.philox, counter(step, sample), cut, size))
+    }
+
+    /// How sample `sample` is seen in step `step`, with all that changes.
+    pub fn seen(&self, step: u64, sample: u32) -> SeenImage {
+        if let Some(changed) = self.changed(step, sample) {
+            return SeenImage::Map(changed);
+        }
+        let ImageVariation { top, left, flip } = self.view(step, sample);
+        let from = |place: usize| place as isize - self.augment.crop_padding as isize;
+        SeenImage::Part {
+            begin: [from(top), from(left)],
+            flip,
+        }
     }
 
     /// The shape of the samples that it is for: channels, height, width.

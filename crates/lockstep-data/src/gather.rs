@@ -77,7 +77,7 @@ impl Normaliser {
 
     /// For samples in which 1 is stored as `one`; `None` if they are vectors with numbers of their own for
     /// each channel.
-    fn scale(&self, one: f64) -> Option<Scale> {
+    pub(crate) fn scale(&self, one: f64) -> Option<Scale> {
         // Where all channels are normalised alike, a vector is as good as a line of single ones.
         let channels = match (self.channels, self.each.len()) {
             (channels, 1) if channels > MOST_CHANNELS => 1,
@@ -238,14 +238,15 @@ impl Dataset {
             }
             return;
         }
+        let (one, most) = self.element().range();
         match self.element() {
             StoredElement::U8 => {
-                let scale = normaliser.scale(255.0).expect("vectors are no bytes");
-                gather_rows(self.bytes(), indices, (&scale, 255.0), augmented, out);
+                let scale = normaliser.scale(one).expect("vectors are no bytes");
+                gather_rows(self.bytes(), indices, (&scale, most), augmented, out);
             }
-            StoredElement::F32 => match normaliser.scale(1.0) {
+            StoredElement::F32 => match normaliser.scale(one) {
                 Some(scale) => {
-                    gather_rows(self.floats(), indices, (&scale, f32::MAX), augmented, out);
+                    gather_rows(self.floats(), indices, (&scale, most), augmented, out);
                 }
                 None => {
                     let len = self.sample_len();

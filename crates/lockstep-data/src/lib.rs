@@ -45,6 +45,7 @@ mod scale;
 mod source;
 mod split;
 mod stamp;
+mod stored_images;
 mod suspects;
 mod sweep;
 mod table;
@@ -53,7 +54,7 @@ mod target;
 mod testing;
 mod unpacked;
 
-pub use augment::{Augment, Augmenter, RandomBlocks};
+pub use augment::{Augment, Augmenter, RandomBlocks, SeenImage};
 pub use cifar_folder::CifarSplit;
 pub use classes::{UnseenClass, UnseenClasses};
 pub use columns::{TableColumn, TableSchema};
@@ -71,9 +72,10 @@ pub use lockstep_table::{
 };
 pub use order::{EpochOrder, lane_rows, split, stratified_split};
 pub use part::PartSource;
-pub use picture_changes::PictureChanges;
+pub use picture_changes::{PictureChanges, PictureView};
 pub use pictures::{PictureClass, PictureSurvey, Pictures};
 pub use source::{Source, TableSource, labels_beside};
 pub use split::{Fold, SplitBy, SplitPart, SplitRule};
+pub use stored_images::{StoredImages, StoredValues};
 pub use suspects::{Suspect, Suspicion, suspects};
 pub use target::{TargetKind, TargetScale};

@@ -42,17 +42,21 @@ pub struct PictureChanges {
 
 /// How one image is changed in one step.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct PictureView {
+pub struct PictureView {
     /// The place in the image, in pixels from its corner, of the middle of what is seen.
-    middle: [f32; 2],
-    /// How that place moves for a pixel to the right, and for one down; each `[across, down]`.
-    right: [f32; 2],
-    down: [f32; 2],
-    brightness: f32,
-    contrast: f32,
-    saturation: f32,
+    pub middle: [f32; 2],
+    /// How that place moves for a pixel to the right; `[across, down]`.
+    pub right: [f32; 2],
+    /// The same for one down.
+    pub down: [f32; 2],
+    /// What colours are multiplied by.
+    pub brightness: f32,
+    /// How far they are from the mean grey then, in the place of 1.
+    pub contrast: f32,
+    /// How far they are from the grey of their pixel then, in the place of 1.
+    pub saturation: f32,
     /// Rows and columns that are blotted out.
-    erased: Option<[std::ops::Range<usize>; 2]>,
+    pub erased: Option<[std::ops::Range<usize>; 2]>,
 }
 
 impl PictureChanges {

@@ -50,6 +50,11 @@ impl Scale {
         }
     }
 
+    /// What is subtracted from a channel, and what it is divided by then.
+    pub(crate) fn channel(&self, channel: usize) -> (f32, f32) {
+        (self.shift[channel], self.scale[channel])
+    }
+
     /// Normalises whole pixels in their order.
     #[inline(always)]
     pub(crate) fn forward<T: Copy + Into<f32>>(&self, raw: &[T], out: &mut [f32]) {

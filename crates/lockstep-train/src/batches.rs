@@ -24,6 +24,7 @@ pub(crate) struct Batches {
     first_step: u64,
     /// Samples of a full batch.
     batch: usize,
+    /// Numbers of a row; 0 where somebody else makes the inputs.
     sample_len: usize,
     /// Of the next batch and, where all rows are wanted, of the one before, in turns.
     inputs: [Buffer; 2],
@@ -31,6 +32,8 @@ pub(crate) struct Batches {
     whole: bool,
     /// Which of the inputs are the next batch's.
     next: usize,
+    /// The run's step that it is for.
+    step: u64,
     targets: TargetRows,
     /// How the targets count, if not as they are.
     shape: Option<LossShape>,
@@ -56,6 +59,8 @@ pub(crate) struct PreparedRows<'a> {
     pub(crate) others: &'a [(u32, f32)],
     /// What all count beside that.
     pub(crate) factor: f64,
+    /// The step of the run that they are for.
+    pub(crate) step: u64,
 }
 
 impl Batches {
@@ -80,6 +85,7 @@ impl Batches {
                 .map(|rows| Buffer::zeros(rows * sample_len)),
             whole,
             next: 0,
+            step: 0,
             targets: TargetRows::new(sets.train.target_kind(), sets.train.outputs(), batch),
             shape: LossShape::new(settings, sets),
             mixer: Mixer::new(settings, sets),
@@ -102,6 +108,15 @@ impl Batches {
         Self { threads, ..self }
     }
 
+    /// The same without inputs, which somebody else makes.
+    pub(crate) fn without_inputs(self) -> Self {
+        Self {
+            sample_len: 0,
+            inputs: [0, 0].map(Buffer::zeros),
+            ..self
+        }
+    }
+
     /// Draws the order of an epoch, counted from 1.
     pub(crate) fn begin(&mut self, epoch: u32) {
         self.order.fill(self.seed, epoch);
@@ -112,6 +127,7 @@ impl Batches {
     /// Makes the rows of all of the program's lanes ready, or all rows, for step `step` of the epoch.
     pub(crate) fn prepare(&mut self, sets: &Sets, program: &LaneProgram, step: u64) {
         self.lanes.clear();
+        self.step = self.first_step + step;
         self.weigh(sets, program.batch, step);
         if self.whole {
             self.next = 1 - self.next;
@@ -183,6 +199,7 @@ impl Batches {
             weights: self.weights.get(rows.clone()).unwrap_or_default(),
             others: self.mixed(rows),
             factor: self.shape.as_ref().map_or(1.0, LossShape::factor),
+            step: self.step,
         }
     }
 
@@ -201,8 +218,11 @@ impl Batches {
                 *own = weights[sample as usize];
             }
         }
+        if self.sample_len == 0 {
+            return;
+        }
         let step = self.first_step + step;
-        let least = WORTH_A_THREAD.div_ceil(self.sample_len.max(1));
+        let least = WORTH_A_THREAD.div_ceil(self.sample_len);
         let each = samples.len().div_ceil(self.threads.count()).max(least);
         let tiles = (
             pieces(samples, each),

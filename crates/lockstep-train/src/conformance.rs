@@ -450,13 +450,17 @@ const IMAGES: &str = "train = { images = 'images', labels = 'labels' }\n";
 const ROWS: &str = "train = { csv = 'rows.csv', label = 'label' }\n";
 
 /// The jobs that every device must train: dense and convolutional networks, each way of exchanging a layer, lanes that
-/// end up without rows, clipping, averages, frozen layers, mixed and smoothed targets.
+/// end up without rows, clipping, averages, frozen layers, images that are varied in each way, mixed and smoothed targets.
 fn jobs() -> Vec<String> {
     let mlp = "[model]\nkind = 'mlp'\nhidden = [512, 40]\nbatch_norm = true\ndropout = 0.3\n";
     let wide = "[model]\nkind = 'mlp'\nhidden = [640]\n";
     let cnn = "[model]\nkind = 'cnn'\nchannels = [16, 32]\ndropout = [0.2, 0.3]\ndense = 24\n";
     let crops = "normalise = { mean = [0.4, 0.5, 0.6], std = [0.2, 0.2, 0.3] }\n\
                  augment = { crop_padding = 2, flip = true, mixup = 0.4 }\n";
+    let parts = "augment = { crop_padding = 2, flip = true }\n";
+    let changes = "normalise = { mean = [0.4], std = [0.2] }\n\
+                   augment = { crop_padding = 1, flip = true, resized_crop = [0.3, 1.0], rotation = 30, brightness = 0.4, \
+                   contrast = 0.4, saturation = 0.4, erase = 0.5 }\n";
     let sgd = "optimizer = { kind = 'sgd', lr = 0.1, momentum = 0.9 }";
     let ahead = "optimizer = { kind = 'sgd', lr = 0.1, momentum = 0.9, nesterov = true }";
     let train = |batch: usize, lanes: usize, keys: &str| {
@@ -470,7 +474,7 @@ fn jobs() -> Vec<String> {
         ),
         format!("{IMAGES}{wide}{}", train(10, 4, ahead)),
         format!(
-            "{IMAGES}{wide}{}",
+            "{IMAGES}{changes}{wide}{}",
             train(10, 3, "average = 0.9\noptimizer = 'lion'")
         ),
         format!(
@@ -478,7 +482,7 @@ fn jobs() -> Vec<String> {
             train(14, 3, "label_smoothing = 0.1\noptimizer = 'adamw'")
         ),
         format!(
-            "{IMAGES}{cnn}{}",
+            "{IMAGES}{parts}{cnn}{}",
             train(20, 2, "freeze = ['layers.0']\noptimizer = 'rmsprop'")
         ),
     ]

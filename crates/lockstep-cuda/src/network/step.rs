@@ -7,6 +7,7 @@ use super::targets::TargetMemory;
 use super::update::StepRate;
 use crate::arguments::{Pointer, arguments};
 use crate::epoch::LaneReport;
+use crate::images::SeenImage;
 use crate::kernels::{BATCH, Kernel};
 use crate::launch::Launch;
 use crate::memory::{DeviceSlice, Plain};
@@ -62,7 +63,7 @@ arguments! {
     }
 
     struct Take {
-        parts: [TakenPart; 7],
+        parts: [TakenPart; 8],
         factor: Pointer<f64>,
         factors: Pointer<f64>,
         stride: u64,
@@ -179,6 +180,8 @@ pub(crate) struct BatchMemory {
     pub(crate) progress: DeviceSlice<Progress>,
     /// The inputs, and if the host prepares them, the targets.
     pub(crate) rows: RowLists,
+    /// How each row shows its image, if they are images of a data set that lies here.
+    pub(crate) seen: DeviceSlice<SeenImage>,
     /// Which sample each row is, and which one each is in the next step; empty if the host prepares the batches.
     pub(crate) samples: DeviceSlice<u32>,
     pub(crate) next_samples: DeviceSlice<u32>,
@@ -204,12 +207,16 @@ impl BatchMemory {
         let progress = planner.keep(1);
         let order = match setup.inputs {
             InputPlace::Resident => setup.samples,
-            InputPlace::Host => 0,
+            InputPlace::Images | InputPlace::Host => 0,
         };
         Self {
             order: planner.keep(order),
             progress,
             rows: RowLists::new(&mut planner.kept, setup.row_shape(), rows),
+            seen: planner.keep(match setup.inputs {
+                InputPlace::Images => rows,
+                InputPlace::Resident | InputPlace::Host => 0,
+            }),
             samples: planner.keep(rows),
             next_samples: planner.keep(if order > 0 { rows } else { 0 }),
             rates: planner.keep(if setup.is_alone { setup.steps() } else { 0 }),
@@ -279,6 +286,7 @@ impl BatchMemory {
             part(own.weights.words(), theirs.weights.words()),
             part(own.other_classes, theirs.other_classes),
             part(own.other_shares.words(), theirs.other_shares.words()),
+            part(self.seen.words(), slot.seen.words()),
             part(self.samples, slot.samples),
         ];
         let words = parts.iter().map(|part| part.words as usize).sum();

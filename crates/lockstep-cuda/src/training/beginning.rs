@@ -74,9 +74,9 @@ impl Training {
                 memory.write(&stream, plane.first(known.len()), known)?;
             }
         }
-        let lists = set.as_ref().map(DataSet::lists);
+        let content = set.as_ref().map(DataSet::content);
         let record = |last| {
-            let launches = plan.step(&setup, lists, last);
+            let launches = plan.step(&setup, content, last);
             Graph::new(device, &stream, &load_all(device, launches)?)
         };
         let graphs = [record(false)?, record(true)?];
@@ -90,9 +90,9 @@ impl Training {
             graphs,
             extras,
             marks: [Event::new(device)?, Event::new(device)?],
-            ring: match setup.inputs {
-                InputPlace::Resident => None,
-                InputPlace::Host => Some(Ring::new(device, plan.ring, setup.slot_shape())?),
+            ring: match setup.inputs.is_prepared() {
+                false => None,
+                true => Some(Ring::new(device, plan.ring, setup.slot_shape())?),
             },
             gang: match setup.is_alone {
                 true => None,
@@ -130,14 +130,28 @@ fn check_set(setup: &Setup, set: Option<&DataSet>) -> Result<(), CudaError> {
     let Some(set) = set else {
         return match setup.inputs {
             InputPlace::Host => Ok(()),
-            InputPlace::Resident => wrong("the data set", "none".to_owned(), "one".to_owned()),
+            InputPlace::Resident | InputPlace::Images => {
+                wrong("the data set", "none".to_owned(), "one".to_owned())
+            }
         };
     };
     if setup.inputs == InputPlace::Host {
         let expected = "none, since the host prepares the batches";
         return wrong("the data set", "one".to_owned(), expected.to_owned());
     }
-    let (found, expected) = (set.shape(), setup.row_shape());
+    if set.place() != setup.inputs {
+        let words = |place: InputPlace| format!("{place:?}");
+        let (found, expected) = (words(set.place()), words(setup.inputs));
+        return wrong("the kind of the data set", found, expected);
+    }
+    let (found, mut expected) = (set.shape(), setup.row_shape());
+    if setup.inputs == InputPlace::Images {
+        // The host tells the rest.
+        expected = RowShape {
+            inputs: expected.inputs,
+            ..found
+        };
+    }
     if found != expected {
         let words = |shape: RowShape| format!("{shape:?}");
         return wrong("the samples of the data set", words(found), words(expected));

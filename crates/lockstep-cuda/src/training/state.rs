@@ -79,8 +79,9 @@ impl Training {
 
     /// The kernels of a step on a full batch.
     pub(crate) fn full_step(&self) -> Result<Vec<LoadedLaunch>, CudaError> {
-        let lists = self.set.as_ref().map(DataSet::lists);
-        load_all(&self.gpu.device, self.plan.step(&self.setup, lists, false))
+        let content = self.set.as_ref().map(DataSet::content);
+        let launches = self.plan.step(&self.setup, content, false);
+        load_all(&self.gpu.device, launches)
     }
 
     /// Begins the epoch again, when all steps that were queued are done.

@@ -1,7 +1,9 @@
 //! Where a GPU's batches come from: a training set that lies in its memory, or batches that the host prepares ahead.
 //!
 //! A set that looks the same in every epoch, and fits, is brought to the GPU once, as the network sees it. Then a step
-//! needs nothing of the host. Images that are varied are gathered here, some steps ahead of the GPU.
+//! needs nothing of the host. Images that are varied are brought as they are stored: the host says of each row how its image is
+//! seen, some steps ahead of the GPU, which makes the numbers. What does not fit, and images that are mixed with others, are
+//! gathered here.
 
 use crate::TrainError;
 use crate::batches::Batches;
@@ -12,8 +14,10 @@ use crate::prepare::threads_here;
 use crate::sets::{Sets, all_indices};
 use crate::targets::TargetRows;
 use lockstep_cuda::{
-    DataSet, Epoch, Gpu, InputPlace, SLOTS, SampleTargets, Samples, TargetShape, Training,
+    DataSet, Epoch, Gpu, ImageMap, ImageValues, Images, InputPlace, SLOTS, SampleTargets, Samples,
+    SeenImage, TargetShape, Training,
 };
+use lockstep_data::{self as data, StoredValues};
 use lockstep_nn::threads::{pieces, pieces_mut};
 use lockstep_nn::{LossSum, Targets, Threads};
 use lockstep_resolve::TrainingSettings;
@@ -43,16 +47,26 @@ impl Feed {
     ) -> Result<Self, TrainError> {
         let shape = LossShape::new(settings, sets);
         let mixes = settings.augment.is_some_and(|augment| augment.mixes());
-        let is_resident = lies_on_gpu(settings, 4 * sets.train.len() * sets.input_len());
-        // The processor has nothing else to do than to prepare batches, unless those lie on the GPU.
-        let threads = match is_resident {
-            true => Threads::default(),
-            false => threads_here(settings, &sets.facts())?,
+        let set = match stored_images(settings, sets) {
+            Some(images) => Some(DataSet::of_images(gpu, &images)?),
+            None if lies_on_gpu(settings, sets.train.len() * sets.input_len()) => {
+                Some(resident(gpu, sets)?)
+            }
+            None => None,
+        };
+        let batches = Batches::new(sets, settings, false);
+        let (batches, threads) = match set {
+            // The processor has nothing else to do than to prepare batches.
+            None => {
+                let threads = threads_here(settings, &sets.facts())?;
+                (batches.on(threads.clone()), threads)
+            }
+            Some(_) => (batches.without_inputs(), Threads::default()),
         };
         Ok(Self {
-            batches: Batches::new(sets, settings, false).on(threads.clone()),
+            batches,
             threads,
-            set: is_resident.then(|| resident(gpu, sets)).transpose()?,
+            set,
             shape: shape.map(|shape| shape.of_targets(mixes)),
             next: 0,
         })
@@ -60,10 +74,7 @@ impl Feed {
 
     /// Where batches come from.
     pub(super) fn place(&self) -> InputPlace {
-        match self.set {
-            Some(_) => InputPlace::Resident,
-            None => InputPlace::Host,
-        }
+        self.set.as_ref().map_or(InputPlace::Host, DataSet::place)
     }
 
     /// How rows count; none where all count as they are.
@@ -86,7 +97,7 @@ impl Feed {
     ) -> Result<(), TrainError> {
         self.batches.begin(plan.epoch);
         self.next = plan.done;
-        let is_resident = self.set.is_some();
+        let is_resident = self.place() == InputPlace::Resident;
         let factors = match is_resident {
             true => self.batches.factors(sets),
             false => Vec::new(),
@@ -114,7 +125,7 @@ impl Feed {
         programs: &[LaneProgram; 2],
         (step, steps): (u64, u64),
     ) -> Result<(), TrainError> {
-        if self.set.is_some() {
+        if self.place() == InputPlace::Resident {
             return Ok(());
         }
         let until = steps.min(step + SLOTS as u64);
@@ -129,6 +140,11 @@ impl Feed {
             );
             (self.threads).each(tiles, |_, (from, to)| to.copy_from_slice(from));
             slot.samples.copy_from_slice(rows.samples);
+            if let Some(augmenter) = &sets.augmenter {
+                for (seen, &sample) in slot.seen.iter_mut().zip(rows.samples) {
+                    *seen = seen_as(augmenter.seen(rows.step, sample));
+                }
+            }
             match rows.targets {
                 Targets::Classes(classes) => slot.classes.copy_from_slice(classes),
                 Targets::Numbers(numbers) => slot.numbers.copy_from_slice(numbers),
@@ -151,9 +167,61 @@ impl Feed {
     }
 }
 
-/// Whether a training set of so many bytes lies on the GPU: it looks the same in every epoch, and fits.
-pub(super) fn lies_on_gpu(settings: &TrainingSettings, bytes: usize) -> bool {
-    settings.augment.is_none() && bytes as u64 <= settings.gpu_data
+/// Whether a training set of so many numbers lies on the GPU as the network sees it: it looks the same in every epoch, and
+/// fits.
+fn lies_on_gpu(settings: &TrainingSettings, numbers: usize) -> bool {
+    settings.augment.is_none() && (4 * numbers) as u64 <= settings.gpu_data
+}
+
+/// Whether images lie there as they are stored, in so many bytes: they are varied, each by itself, and fit.
+fn lie_on_gpu(settings: &TrainingSettings, bytes: usize) -> bool {
+    let are_varied = settings.augment.is_some_and(|augment| !augment.mixes());
+    are_varied && bytes as u64 <= settings.gpu_data
+}
+
+/// Where batches of a training set of so many numbers come from, and the bytes that it takes on the GPU. Images that are varied
+/// are taken to be bytes, as pictures are.
+pub(super) fn forecast(settings: &TrainingSettings, numbers: usize) -> (InputPlace, usize) {
+    if lies_on_gpu(settings, numbers) {
+        (InputPlace::Resident, 4 * numbers)
+    } else if lie_on_gpu(settings, numbers) {
+        (InputPlace::Images, numbers)
+    } else {
+        (InputPlace::Host, 0)
+    }
+}
+
+/// The training set's images, if they are to lie on the GPU as they are stored.
+fn stored_images<'a>(settings: &TrainingSettings, sets: &'a Sets) -> Option<Images<'a>> {
+    let augment = settings.augment?;
+    let stored = sets.train.stored_images(&sets.normaliser)?;
+    let values = match stored.values {
+        StoredValues::Bytes(values) => ImageValues::Bytes(values),
+        StoredValues::Numbers(values) => ImageValues::Numbers(values),
+    };
+    lie_on_gpu(settings, values.bytes()).then(|| Images {
+        values,
+        shape: sets.train.shape(),
+        scales: stored.scales,
+        most: stored.most,
+        has_contrast: augment.changes.contrast > 0.0,
+    })
+}
+
+/// What the GPU is told of how an image is seen.
+fn seen_as(image: data::SeenImage) -> SeenImage {
+    match image {
+        data::SeenImage::Part { begin, flip } => SeenImage::part(begin, flip),
+        data::SeenImage::Map(map) => SeenImage::mapped(&ImageMap {
+            middle: map.middle,
+            right: map.right,
+            down: map.down,
+            brightness: map.brightness,
+            contrast: map.contrast,
+            saturation: map.saturation,
+            erased: map.erased,
+        }),
+    }
 }
 
 /// Brings the training set to the GPU, as the network sees it.

@@ -19,7 +19,7 @@ use crate::replica::{ExchangeSetup, GangReplica};
 use crate::sets::{DataFacts, Sets};
 use crate::snapshot::Snapshot;
 use alone::AloneReplica;
-use feed::{Feed, lies_on_gpu};
+use feed::Feed;
 use gang::CudaGangReplica;
 use lanes::{CudaLanes, EpochPlace};
 use lockstep_cuda::{
@@ -186,11 +186,8 @@ pub(crate) fn memory_needed(
     let one = Capacity { rows: 1, lanes: 1 };
     let model = model_on(&Threads::default(), settings, data, one)?;
     let setup = ReplicaSetup::of(settings, data, model.layout(), 0)?;
-    let set = 4 * data.train * ModelDescription::of(&model).inputs();
-    let (inputs, set) = match lies_on_gpu(settings, set) {
-        true => (InputPlace::Resident, set),
-        false => (InputPlace::Host, 0),
-    };
+    let numbers = data.train * ModelDescription::of(&model).inputs();
+    let (inputs, set) = feed::forecast(settings, numbers);
     let rows = (evaluation_rows(settings, data, &model), data.train);
     let worker = worker_setup(&model, &setup, 0, rows, (inputs, None));
     Ok((worker.memory_needed()?, set))

@@ -59,8 +59,9 @@ fn fuzz(examples: &str) {
             "examples,coverage,fuzzing",
         ])
         .args([
+            // Long enough for a machine that does much else.
             "--request-timeout",
-            "10",
+            "100",
             "--workers",
             "2",
             "--seed",

@@ -2,6 +2,7 @@
 
 use super::cases::Case;
 use lockstep_base::random::Stream;
+use lockstep_cuda::InputPlace;
 use lockstep_nn::{Dims, LayerSpec, NamedLayer, Window, layers};
 
 /// Networks that are drawn.
@@ -52,8 +53,18 @@ pub(super) fn cases() -> Vec<Case> {
     all.extend(grouped());
     all.extend(pools());
     all.extend(special_numbers());
+    all.push(seen_there());
     all.extend((0..RANDOM).map(random));
     all
+}
+
+/// Images that lie on the device as they are stored.
+fn seen_there() -> Case {
+    let layers = [winograd(4, [1, 1], true), LayerSpec::Flatten];
+    Case {
+        place: InputPlace::Images,
+        ..case("images that lie there", [7, 5, 3], 6, layers)
+    }
 }
 
 /// Winograd's method: tiles that are whole, cut and mostly outside; margins of all widths; tiles of products of all sizes.

@@ -15,8 +15,8 @@ use cases::cases;
 pub(crate) use cases::{Case, example};
 use lockstep_cuda::driver::Driver;
 use lockstep_cuda::{
-    Beginning, DataSet, Epoch, Gpu, InputPlace, LaneReport, ModelDescription, Predictor, SLOTS,
-    Samples, Setup, Training,
+    Beginning, DataSet, Epoch, Gpu, ImageValues, Images, InputPlace, LaneReport, ModelDescription,
+    Predictor, SLOTS, Samples, SeenImage, Setup, Training,
 };
 use lockstep_nn::{LossSum, StateVector};
 use processor::Processor;
@@ -136,12 +136,31 @@ pub(crate) fn samples(case: &Case) -> Samples<'_> {
     }
 }
 
+/// The same as images, which are seen as they are.
+fn images(case: &Case) -> Images<'_> {
+    let lockstep_nn::Dims {
+        height,
+        width,
+        channels,
+    } = case.input;
+    Images {
+        values: ImageValues::Numbers(&case.inputs),
+        shape: [channels, height, width],
+        scales: vec![(0.0, 1.0); channels],
+        most: f32::MAX,
+        has_contrast: false,
+    }
+}
+
 /// The same network on the device.
 pub(crate) fn device(gpu: &Gpu, case: &Case) -> Training {
     let set = match case.place {
         InputPlace::Host => None,
         InputPlace::Resident => {
             Some(DataSet::new(gpu, samples(case)).expect("memory for the data"))
+        }
+        InputPlace::Images => {
+            Some(DataSet::of_images(gpu, &images(case)).expect("memory for the images"))
         }
     };
     let beginning = Beginning {
@@ -178,6 +197,7 @@ impl Host {
             let first = self.sent * case.batch + batch.first;
             slot.samples
                 .copy_from_slice(&order[first..first + batch.rows()]);
+            slot.seen.fill(SeenImage::part([0, 0], false));
             let width = case.input.len();
             let rows = slot.inputs.chunks_exact_mut(width);
             for (row, &sample) in rows.zip(&*slot.samples) {
@@ -224,7 +244,7 @@ fn run(training: &mut Training, host: &mut Host, case: &Case, number: usize) -> 
     let order = case.order(number);
     let factors = match case.place {
         InputPlace::Resident => case.targets.factors(steps),
-        InputPlace::Host => Vec::new(),
+        InputPlace::Images | InputPlace::Host => Vec::new(),
     };
     let updates: Vec<_> = (0..steps).map(|i| case.update(number, i)).collect();
     let mut sums = vec![LossSum::default(); case.lanes()];
@@ -238,7 +258,7 @@ fn run(training: &mut Training, host: &mut Host, case: &Case, number: usize) -> 
             in_epoch: part.start,
             order: match case.place {
                 InputPlace::Resident => &order,
-                InputPlace::Host => &[],
+                InputPlace::Images | InputPlace::Host => &[],
             },
             updates: &updates,
             factors: &factors,
@@ -247,7 +267,7 @@ fn run(training: &mut Training, host: &mut Host, case: &Case, number: usize) -> 
         training.begin_epoch(epoch).expect("an epoch that fits");
         host.sent = part.start;
         for i in part.clone() {
-            if case.place == InputPlace::Host {
+            if case.place != InputPlace::Resident {
                 host.send(training, case, &order, (i + SLOTS).min(steps));
             }
             training.queue_step().expect("a step");
