@@ -10,7 +10,7 @@ MDBOOK := 0.5.4
 # Many tests start processes and wait for them: two for each processor keep all busy.
 TEST_THREADS = $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 
-.PHONY: help demo test test-peers test-tools test-fast test-long test-kube test-gpu kernels soak bench-train bench-cores bench-gpu bench-data bench-recovery bench-collective bench-scale bench-hosts bench-shards bench-trees bench-serving bench-dashboard screenshots wheel dist static book image test-python clean release cargo components
+.PHONY: help demo test test-peers test-tools test-fast test-long test-kube test-gpu kernels soak bench-train bench-cores bench-gpu report-gpu bench-data bench-recovery bench-collective bench-scale bench-hosts bench-shards bench-trees bench-serving bench-dashboard screenshots wheel dist static book image test-python clean release cargo components
 
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' Makefile
@@ -71,6 +71,7 @@ test-kube: cargo ## Build a control plane of Kubernetes once (Go; minutes), and 
 
 test-gpu: cargo ## Hold the GPU of this machine against the processor, bit by bit; without one, say so
 	@cargo test --package lockstep-cuda --test it -- --nocapture gpu::
+	@cargo test --package lockstep-train --lib -- --nocapture gpu::
 	@cargo test --package lockstep-cuda --test it -- --nocapture --ignored gpu_at_last::
 
 kernels: cargo ## Make the PTX of the GPU kernels again, with NVIDIA's compiler of PyPI; no GPU is needed
@@ -79,8 +80,17 @@ kernels: cargo ## Make the PTX of the GPU kernels again, with NVIDIA's compiler 
 soak: cargo ## Kill workers and coordinators for minutes: the weights must not change
 	@cargo test --workspace --test soak -- --include-ignored --nocapture
 
-bench-gpu: release ## Compare whole jobs on the GPU of this machine with PyTorch on it (python3 with torch)
-	@python3 bench/gpu.py --lockstep $(LOCKSTEP) $(BENCH_ARGS)
+bench-gpu: release ## Compare whole jobs and encoders on the GPU of this machine with PyTorch on it (python3 with torch)
+	@cargo build --release --package lockstep-cuda --example encoder_speed
+	@python3 bench/gpu.py --lockstep $(LOCKSTEP) --encoder-speed $(TARGET)/release/examples/encoder_speed $(BENCH_ARGS)
+
+report-gpu: release ## Hold the GPU of this machine against the processor and PyTorch in seven minutes, and print a short table
+	@cargo build --release --package lockstep-cuda --example encoder_speed
+	@python3 bench/gpu_report.py --lockstep $(LOCKSTEP) --encoder-speed $(TARGET)/release/examples/encoder_speed \
+		--tests "$$($(call test_program,lockstep-cuda,--test it))" --tests "$$($(call test_program,lockstep-train,--lib))" $(BENCH_ARGS)
+
+# Where cargo has put a test program.
+test_program = cargo test --package $(1) $(2) --no-run 2>&1 | sed -n 's/.*Executable.*(\(.*\)).*/\1/p'
 
 bench-train: release ## Compare with PyTorch, side by side (BENCH_ARGS="--rounds 5 --write-docs")
 	@command -v python3 > /dev/null || { echo "python3 is missing: the benchmark is written in it" >&2; exit 1; }

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Whole jobs on the GPU of this machine, beside PyTorch on the same GPU.
 
-    python3 bench/gpu.py --lockstep PATH [--rounds 2] [--only NAME] [--json FILE]
+    python3 bench/gpu.py --lockstep PATH [--encoder-speed PATH] [--rounds 2] [--only NAME] [--json FILE]
 
 Trains the networks of bench/train.py on random numbers. PyTorch is measured at its best: a step is one CUDA graph, SGD is
 fused, images are `channels_last`, the batch lies on the GPU; in fp32, with tf32, and under bf16 autocast. Ours is what the
 job says of its epochs, all of whose batches are gathered. They take turns, and the best of each counts. Nothing is
-downloaded; it needs Python 3 with PyTorch and NumPy. `--modes fp32` leaves out the others.
+downloaded; it needs Python 3 with PyTorch and NumPy. `--modes fp32` leaves out the others. With --encoder-speed, an example of
+lockstep-cuda (`cargo build --release -p lockstep-cuda --example encoder_speed`), the encoders are measured too, in pictures a
+second.
 """
 
 import argparse
@@ -32,6 +34,8 @@ PARTS = [
     Part("ResNet-18, 224 x 224, batch 64", "resnet18", 64, 224, 3, "", 12),
     Part("ResNet-18, 224 x 224, batch 256", "resnet18", 256, 224, 3, "", 4),
 ]
+# Encoders, and pictures that are encoded at a time.
+ENCODERS = [("CLIP ViT-B/32, batch 64", "clip", 64), ("EfficientNet-Lite0, batch 64", "lite0", 64)]
 MODES = ["fp32", "tf32", "bf16"]
 SECONDS = 1.0
 
@@ -71,6 +75,33 @@ def torch_steps(part, mode):
         loss.backward()
         optimizer.step()
 
+    return calls_a_second(step)
+
+
+def torch_pictures(kind, batch, mode):
+    """Run in a process of its own: PyTorch's pictures a second of an encoder. Pictures come and vectors go as ours do."""
+    import torch
+    from pytorch_encoders import ENCODERS as networks
+
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = mode == "tf32"
+    torch.backends.cudnn.benchmark = True
+    model = networks[kind]().to("cuda").eval().to(memory_format=torch.channels_last)
+    pixels = torch.rand(batch, 3, 224, 224).contiguous(memory_format=torch.channels_last).pin_memory()
+    inputs = torch.empty_like(pixels, device="cuda")
+    answers = torch.empty(model(inputs).shape).pin_memory()
+
+    def encode():
+        inputs.copy_(pixels, non_blocking=True)
+        with torch.no_grad(), torch.autocast("cuda", torch.bfloat16, enabled=mode == "bf16"):
+            answers.copy_(model(inputs), non_blocking=True)
+
+    return batch * calls_a_second(encode)
+
+
+def calls_a_second(step):
+    """How often a second a graph of the GPU's work is done."""
+    import torch
+
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
@@ -98,10 +129,37 @@ def ours(lockstep, part, data, lanes=1):
     return lockstep.steps_per_s(part, data, 1, 1, lanes, SECONDS)
 
 
+def our_pictures(program, kind, batch):
+    """Pictures a second of an encoder, whose vectors must have the processor's bits."""
+    said = json.loads(subprocess.check_output([program, kind, str(batch), str(SECONDS)]))
+    if not said["same"]:
+        raise RuntimeError("vectors have other bits than the processor's")
+    return said["rate"]
+
+
+def measure_all(rows, name, keys, rounds):
+    """Measures in turns, and keeps the best of each."""
+    row = rows[name] = {}
+    for _ in range(rounds):
+        for key, measure in keys.items():
+            try:
+                row[key] = max(row.get(key, 0.0), measure())
+            except (RuntimeError, subprocess.CalledProcessError, json.JSONDecodeError) as error:
+                print(f"{name}, {key}: {error}", file=sys.stderr)
+    print(name, row, file=sys.stderr, flush=True)
+
+
+def write(path, rows):
+    """Keeps what was measured so far."""
+    if path:
+        path.write_text(json.dumps({"machine": machine(), "per_s": rows}, indent=1))
+
+
 def main():
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
     arguments.add_argument("--lockstep", help="the program")
+    arguments.add_argument("--encoder-speed", help="the example of lockstep-cuda")
     arguments.add_argument("--rounds", type=int, default=2)
     arguments.add_argument("--only", default="", help="parts whose names have this in them")
     arguments.add_argument("--modes", default=",".join(MODES), help="of PyTorch; empty measures ours alone")
@@ -109,32 +167,44 @@ def main():
     options = arguments.parse_args()
     if options.one:
         name, mode = options.one
+        for encoder, kind, batch in ENCODERS:
+            if encoder == name:
+                return print(json.dumps(torch_pictures(kind, batch, mode)))
         (part,) = (part for part in PARTS if part.name == name)
         return print(json.dumps(torch_steps(part, mode)))
     rows = {}
+
+    def beside(name):
+        """PyTorch in its modes."""
+        command = [sys.executable, __file__, "--one", name]
+        modes = filter(None, options.modes.split(","))
+        return {mode: lambda mode=mode: json.loads(subprocess.check_output([*command, mode])) for mode in modes}
+
     with tempfile.TemporaryDirectory() as folder:
         lockstep = Lockstep(options.lockstep, Path(folder), "cuda")
         for part in (part for part in PARTS if options.only in part.name):
             data = write_data(Path(folder), part)
-            row = rows[part.name] = {}
-            for _ in range(options.rounds):
-                keys = {"ours": lambda: ours(lockstep, part, data)}
-                if "MLP" in part.name:
-                    keys["two lanes"] = lambda: ours(lockstep, part, data, 2)
-                for mode in filter(None, options.modes.split(",")):
-                    command = [sys.executable, __file__, "--one", part.name, mode]
-                    keys[mode] = lambda command=command: json.loads(subprocess.check_output(command))
-                for key, measure in keys.items():
-                    try:
-                        rate = measure()
-                    except (RuntimeError, subprocess.CalledProcessError, json.JSONDecodeError) as error:
-                        print(f"{part.name}, {key}: {error}", file=sys.stderr)
-                        continue
-                    row[key] = max(row.get(key, 0.0), rate)
-                    lockstep.known = {**getattr(lockstep, "known", {}), (part.name, 1, 1): row.get("ours", 1.0)}
-            print(part.name, row, file=sys.stderr, flush=True)
+
+            def rate(lanes, part=part, data=data):
+                known = getattr(lockstep, "known", {})
+                # The first time says how many epochs fill a second.
+                for _ in range(1 if (part.name, 1, 1) in known else 2):
+                    found = ours(lockstep, part, data, lanes)
+                    lockstep.known = known = {**known, (part.name, 1, 1): found}
+                return found
+
+            keys = {"ours": lambda: rate(1)}
+            if "MLP" in part.name:
+                keys["two lanes"] = lambda: rate(2)
+            measure_all(rows, part.name, {**keys, **beside(part.name)}, options.rounds)
+            write(options.json, rows)
             for file in data:
                 Path(file).unlink()
+    for name, kind, batch in ENCODERS if options.encoder_speed else []:
+        if options.only in name:
+            own = {"ours": lambda: our_pictures(options.encoder_speed, kind, batch)}
+            measure_all(rows, name, {**own, **beside(name)}, options.rounds)
+            write(options.json, rows)
     keys = ["ours", "two lanes", *MODES]
     lines = [["", *keys, "ours / fp32"]]
     for name, row in rows.items():
@@ -142,8 +212,6 @@ def main():
         lines.append([name, *(figure(row[key]) if key in row else "" for key in keys), ratio])
     print(aligned(lines))
     print(f"\n{machine()}; best of {options.rounds} rounds")
-    if options.json:
-        options.json.write_text(json.dumps({"machine": machine(), "per_s": rows}, indent=1))
 
 
 if __name__ == "__main__":

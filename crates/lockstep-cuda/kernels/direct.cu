@@ -6,18 +6,6 @@
 
 constexpr u32 THREADS = 128;
 
-// Writes four numbers of a line from column `first` on, as far as the line goes.
-DEVICE void write_four(const float (&four)[4], float *line, u32 first, u32 width) {
-    if (width % 4 == 0) {
-        *(float4 *)(line + first) = make_float4(four[0], four[1], four[2], four[3]);
-    } else {
-#pragma unroll
-        for (u32 k = 0; k < 4; k++) {
-            if (first + k < width) line[first + k] = four[k];
-        }
-    }
-}
-
 struct DirectForward {
     float *x;
     float *weight;

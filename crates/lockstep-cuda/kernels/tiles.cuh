@@ -207,3 +207,45 @@ DEVICE void copy_lines(float *to, From from) {
         else copy4(mine + line * (int)LINE, number, is_inside);
     }
 }
+
+// Writes four numbers of a line from column `first` on, as far as the line goes.
+DEVICE void write_four(const float (&four)[4], float *line, u32 first, u32 width) {
+    if (width % 4 == 0) {
+        *(float4 *)(line + first) = make_float4(four[0], four[1], four[2], four[3]);
+    } else {
+#pragma unroll
+        for (u32 k = 0; k < 4; k++) {
+            if (first + k < width) line[first + k] = four[k];
+        }
+    }
+}
+
+// Goes on with the chains of a tile by all of a depth. `left(d)` is what says of a row where its number at that depth lies,
+// `right(d, column)` where a number of the right operand lies; both may say that it is not inside. Numbers are copied by
+// fours where those of an operand allow it.
+template <class T, class Left, class Right>
+DEVICE void multiply(T &tile, float *room, u32 depths, bool fours_of_left, bool fours_of_right, Left left, Right right) {
+    in_stages<T>(
+        room, (depths + T::DEPTH - 1) / T::DEPTH,
+        [&](u32 s, float *stage) {
+            const u32 first = s * T::DEPTH;
+            auto of_left = [&](u32 d) {
+                auto at_depth = left(first + d);
+                return [=](u32 row, bool &is_inside) {
+                    is_inside = first + d < depths;
+                    return at_depth(row, is_inside);
+                };
+            };
+            auto of_right = [&](u32 column) {
+                return [&, column](u32 d, bool &is_inside) {
+                    is_inside = first + d < depths;
+                    return right(first + d, column, is_inside);
+                };
+            };
+            if (fours_of_left) copy_lines<4, T::HEIGHT, T::DEPTH, T::LEFT_LINE>(stage, of_left);
+            else copy_lines<1, T::HEIGHT, T::DEPTH, T::LEFT_LINE>(stage, of_left);
+            if (fours_of_right) copy_lines<4, T::DEPTH, T::WIDTH, T::WIDTH>(stage + T::LEFT, of_right);
+            else copy_lines<1, T::DEPTH, T::WIDTH, T::WIDTH>(stage + T::LEFT, of_right);
+        },
+        [&](u32 s, const float *stage) { tile.add(stage, depths - s * T::DEPTH); });
+}

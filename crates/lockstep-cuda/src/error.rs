@@ -103,6 +103,8 @@ pub enum CudaError {
         meaning: String,
         /// What to do.
         advice: &'static str,
+        /// Whether the GPU computes nothing more in this process.
+        is_lost: bool,
     },
     /// The GPU does not answer.
     #[error(
@@ -117,8 +119,19 @@ pub enum CudaError {
         /// How long was waited.
         seconds: u64,
     },
+    /// The GPU computes other numbers than the processor.
+    #[error(
+        "GPU {index}, {name}, says something else of a row than the processor, so its weights would not be those of other \
+         machines; use another driver or `device = \"cpu\"`, and please report it"
+    )]
+    OtherBits {
+        /// Its number.
+        index: usize,
+        /// Its name.
+        name: String,
+    },
     /// A network has something in it that there is no kernel for.
-    #[error("{what} cannot be computed on a GPU yet; train with `device = \"cpu\"`")]
+    #[error("{what} cannot be computed on a GPU yet; use `device = \"cpu\"`")]
     Unsupported {
         /// What it is.
         what: String,
@@ -144,4 +157,16 @@ pub enum CudaError {
         /// Why not.
         reason: String,
     },
+}
+
+impl CudaError {
+    /// Whether this process can do nothing more on the GPU, where another one may: a kernel went wrong or was ended, or the
+    /// GPU was lost or reset.
+    pub fn is_of_process(&self) -> bool {
+        match self {
+            Self::Call { is_lost, .. } => *is_lost,
+            Self::Lost { .. } => true,
+            _ => false,
+        }
+    }
 }

@@ -3,7 +3,8 @@
 
 use crate::driver::Device;
 use crate::error::CudaError;
-use crate::memory::{DeviceMemory, DeviceSlice, Pinned};
+use crate::memory::{DeviceMemory, DeviceSlice};
+use crate::pinned::Pinned;
 use crate::streams::{Event, Stream};
 use std::ops::Range;
 use std::sync::Arc;

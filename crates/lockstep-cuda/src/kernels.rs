@@ -40,6 +40,8 @@ macro_rules! kernel_files {
 kernel_files! {
     /// Activations that look at one number.
     ACTIVATION = "activation",
+    /// Attention of tokens to each other.
+    ATTENTION = "attention",
     /// A running average of the weights.
     AVERAGE = "average",
     /// The rows of a batch, and the sums of its losses.
@@ -56,6 +58,8 @@ kernel_files! {
     DIRECT_WEIGHTS = "direct_weights",
     /// Embeddings.
     EMBEDDING = "embedding",
+    /// Products of encoders.
+    ENCODER_DENSE = "encoder_dense",
     /// Group-norm and layer-norm.
     GROUP_NORM = "group_norm",
     /// Grouped convolutions.
@@ -64,6 +68,8 @@ kernel_files! {
     HEAD = "head",
     /// What ends a step.
     LEARN = "learn",
+    /// What EfficientNet-Lite has beside products.
+    LITE = "lite",
     /// Losses.
     LOSS = "loss",
     /// Marks of the parameters after a step.
@@ -92,10 +98,12 @@ pub static HEADERS: &[(&str, &str)] = &[
     ("lane_sums.cuh", include_str!("../kernels/lane_sums.cuh")),
     ("lanes.cuh", include_str!("../kernels/lanes.cuh")),
     ("lockstep.cuh", include_str!("../kernels/lockstep.cuh")),
+    ("normal.cuh", include_str!("../kernels/normal.cuh")),
     ("numbers.cuh", include_str!("../kernels/numbers.cuh")),
     ("optimizer.cuh", include_str!("../kernels/optimizer.cuh")),
     ("pointwise.cuh", include_str!("../kernels/pointwise.cuh")),
     ("product.cuh", include_str!("../kernels/product.cuh")),
+    ("relu6.cuh", include_str!("../kernels/relu6.cuh")),
     ("softmax.cuh", include_str!("../kernels/softmax.cuh")),
     ("step.cuh", include_str!("../kernels/step.cuh")),
     ("targets.cuh", include_str!("../kernels/targets.cuh")),

@@ -63,6 +63,15 @@ impl Launch {
     }
 }
 
+/// Launches with their functions.
+pub(crate) fn load_all(
+    device: &Arc<dyn Device>,
+    launches: Vec<Launch>,
+) -> Result<Vec<LoadedLaunch>, CudaError> {
+    let loaded = launches.into_iter().map(|launch| launch.load(&**device));
+    loaded.collect()
+}
+
 /// Blocks that a grid may have in its second and third direction.
 pub(crate) const MOST_UPRIGHT: usize = 65_535;
 

@@ -3,7 +3,8 @@
 
 use crate::driver::Device;
 use crate::error::CudaError;
-use crate::memory::{Arena, DeviceMemory, DeviceSlice, Pinned, PinnedParts};
+use crate::memory::{Arena, DeviceMemory, DeviceSlice};
+use crate::pinned::{Pinned, PinnedParts};
 use crate::rows::{RowLists, RowShape};
 use crate::streams::{Event, Stream};
 use std::sync::Arc;

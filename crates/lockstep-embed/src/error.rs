@@ -1,6 +1,7 @@
 //! What can go wrong between pictures and vectors.
 
 use lockstep_base::known_encoders::EncoderRef;
+use lockstep_cuda::CudaError;
 use lockstep_image::ImageError;
 use lockstep_nn::encoder::EncoderError;
 use lockstep_place::PlaceError;
@@ -24,6 +25,9 @@ pub enum EmbedError {
     /// A file of weights could not be read.
     #[error(transparent)]
     Tensors(#[from] TensorError),
+    /// The GPU cannot encode.
+    #[error(transparent)]
+    Cuda(#[from] CudaError),
     /// There is nothing where the encoder should be.
     #[error(
         "embed.model: there is no {}; it must be the name of a known encoder ({known}), or the folder or the file of an \
@@ -167,4 +171,11 @@ pub enum EmbedError {
         /// What is wrong with it.
         reason: String,
     },
+}
+
+impl EmbedError {
+    /// Whether this process can do nothing more on its GPU, where another one may.
+    pub fn is_of_process(&self) -> bool {
+        matches!(self, Self::Cuda(error) if error.is_of_process())
+    }
 }

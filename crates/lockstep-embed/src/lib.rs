@@ -10,6 +10,7 @@
 //! missing or have another fingerprint. The same recipe and pictures give the same bytes, whoever makes
 //! a part, and however often a run was interrupted.
 
+mod encoding;
 mod error;
 mod inventory;
 mod known;
@@ -20,6 +21,7 @@ mod reading;
 mod recipe;
 mod skipped;
 
+pub use encoding::gpu_memory;
 pub use error::EmbedError;
 pub use inventory::{Inventory, ListedPicture};
 pub use known::locate;

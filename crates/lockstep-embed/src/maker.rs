@@ -1,11 +1,12 @@
 //! Making parts: an encoder, the buffers for a batch, and the folders that pictures and vectors lie in.
 
+use crate::encoding::BunchEncoder;
 use crate::part::part_name;
 use crate::reading::{Bunch, PictureBytes, Unreadable, ahead};
 use crate::{EmbedError, EmbedRecipe, EncoderModel, FinishedPart, PartTask, SkippedPicture};
+use lockstep_cuda::Gpu;
 use lockstep_image::{ByteNormaliser, Limits, Transformer};
 use lockstep_nn::Threads;
-use lockstep_nn::encoder::Encoder;
 use lockstep_nn::threads::{pieces, pieces_mut};
 use lockstep_place::Place;
 use lockstep_table::{EmbeddingPart, write_part};
@@ -17,27 +18,26 @@ const BUNCH_SHARE: u64 = 6;
 /// Makes parts, one after the other.
 pub struct PartMaker {
     recipe: EmbedRecipe,
-    encoder: Encoder,
+    encoder: BunchEncoder,
     threads: Threads,
     /// Each thread's, which share half of the memory. What is too large for them waits for the one that may have it all.
     transformers: Vec<Transformer>,
     transformer: Transformer,
     normaliser: ByteNormaliser,
-    batch: usize,
     memory: u64,
-    pixels: Vec<f32>,
 }
 
 impl PartMaker {
-    /// An encoder for `batch` pictures at a time, that reads them within `memory` bytes, and computes on so many threads.
+    /// An encoder for `batch` pictures at a time, that reads them within `memory` bytes. It decodes on so many threads, and
+    /// encodes on them too, or on a GPU: then a bunch is decoded while the one before is encoded, and has at least 64.
     ///
     /// # Errors
-    /// When the model is no longer the recipe's, or cannot be built.
+    /// When the model is no longer the recipe's, or cannot be built, or the GPU has too little memory.
     pub fn open(
         recipe: &EmbedRecipe,
         batch: usize,
         memory: u64,
-        threads: usize,
+        (threads, gpu): (usize, Option<&Gpu>),
     ) -> Result<PartMaker, EmbedError> {
         let threads = &Threads::with_threads(threads).map_err(EmbedError::Threads)?;
         let model = EncoderModel::open(&recipe.model, &mut |_| {})?;
@@ -46,7 +46,7 @@ impl PartMaker {
                 encoder: recipe.model.clone(),
             });
         }
-        let encoder = model.encoder_on(threads, batch)?;
+        let encoder = BunchEncoder::new(model.parts()?, batch, threads, gpu)?;
         let transformer = |max_memory| {
             let limits = Limits {
                 max_memory,
@@ -62,13 +62,11 @@ impl PartMaker {
         let transformer = transformer(room)?;
         Ok(PartMaker {
             recipe: recipe.clone(),
-            pixels: vec![0.0; batch * transformer.output_len()],
             normaliser: ByteNormaliser::new(&recipe.normalise),
             encoder,
             threads: threads.clone(),
             transformers,
             transformer,
-            batch,
             memory,
         })
     }
@@ -87,15 +85,18 @@ impl PartMaker {
     ) -> Result<FinishedPart, EmbedError> {
         let width = self.encoder.width();
         let mut made = Made::default();
+        // What a part that failed has left.
+        self.encoder.finish(&mut Vec::new())?;
         thread::scope(|scope| {
             let room = self.memory / BUNCH_SHARE;
-            let bunches = ahead(scope, folder, &task.pictures, self.batch, room);
+            let bunches = ahead(scope, folder, &task.pictures, self.encoder.rows(), room);
             for bunch in bunches {
                 let bunch = bunch?;
                 let done = bunch.pictures.end;
-                self.encode(task, folder, bunch, &mut made);
+                self.encode(task, folder, bunch, &mut made)?;
                 progress(done);
             }
+            self.encoder.finish(&mut made.vectors)?;
             Ok::<(), EmbedError>(())
         })?;
         let finished = FinishedPart {
@@ -118,15 +119,22 @@ impl PartMaker {
         Ok(finished)
     }
 
-    /// Decodes and encodes a bunch, of at most a batch, and adds what came of it.
-    fn encode(&mut self, task: &PartTask, folder: &Place, bunch: Bunch, made: &mut Made) {
+    /// Decodes a bunch and has it encoded, and adds what came of it.
+    fn encode(
+        &mut self,
+        task: &PartTask,
+        folder: &Place,
+        bunch: Bunch,
+        made: &mut Made,
+    ) -> Result<(), EmbedError> {
         // All of a part are known, or none.
         let labelled = task
             .pictures
             .iter()
             .all(|picture| picture.class().is_some());
         let len = self.transformer.output_len();
-        let decoded = self.decode(&bunch.bytes);
+        let decoded = self.decode(&bunch.bytes)?;
+        let pixels = self.encoder.pixels()?;
         let pictures = task.pictures[bunch.pictures].iter();
         let mut rows = 0;
         for (place, (picture, decoded)) in pictures.zip(decoded).enumerate() {
@@ -138,7 +146,7 @@ impl PartMaker {
                     made.paths.push(path);
                     // What was decoded moves up to the place of what could not be.
                     let from = place * len..(place + 1) * len;
-                    self.pixels.copy_within(from, rows * len);
+                    pixels.copy_within(from, rows * len);
                     rows += 1;
                 }
                 Err((kind, reason)) => made.skipped.push(SkippedPicture {
@@ -148,18 +156,20 @@ impl PartMaker {
                 }),
             }
         }
-        let start = made.vectors.len();
-        made.vectors
-            .resize(start + rows * self.encoder.width(), 0.0);
-        self.encoder
-            .encode(rows, &self.pixels[..rows * len], &mut made.vectors[start..]);
+        self.encoder.encode(rows, &mut made.vectors)
     }
 
     /// Decodes pictures, each to its place among the pixels, on all threads.
-    fn decode(&mut self, pictures: &[PictureBytes]) -> Vec<Result<(), Unreadable>> {
+    fn decode(
+        &mut self,
+        pictures: &[PictureBytes],
+    ) -> Result<Vec<Result<(), Unreadable>>, EmbedError> {
         let Self {
-            normaliser, pixels, ..
+            normaliser,
+            encoder,
+            ..
         } = self;
+        let pixels = encoder.pixels()?;
         let decode = |transformer: &mut Transformer, bytes: &PictureBytes, out: &mut [f32]| {
             let bytes = bytes.as_ref().map_err(Clone::clone)?;
             let applied = transformer.apply_normalised(bytes, normaliser, out);
@@ -171,7 +181,7 @@ impl PartMaker {
         let tiles = (
             pieces_mut(&mut self.transformers, 1),
             pieces(pictures, each),
-            pieces_mut(pixels, each * len),
+            pieces_mut(&mut *pixels, each * len),
             pieces_mut(&mut decoded, each),
         );
         self.threads
@@ -188,7 +198,7 @@ impl PartMaker {
                 *decoded = decode(&mut self.transformer, bytes, out);
             }
         }
-        decoded
+        Ok(decoded)
     }
 }
 

@@ -6,7 +6,8 @@ use lockstep_base::known_encoders::EncoderRef;
 use lockstep_image::{Filter, Normalise, Transform};
 use lockstep_nn::Threads;
 use lockstep_nn::encoder::{
-    CLIP_MEAN, CLIP_STD, ClipConfig, Encoder, EncoderError, LITE_MEAN, LITE_STD, lite_image_size,
+    CLIP_MEAN, CLIP_STD, ClipConfig, Encoder, EncoderError, EncoderParts, LITE_MEAN, LITE_STD,
+    lite_image_size,
 };
 use lockstep_tensors::TensorFile;
 use sha2::{Digest, Sha256};
@@ -148,16 +149,19 @@ impl EncoderModel {
     /// # Errors
     /// When a tensor is missing or has another shape than the encoder's.
     pub fn encoder(&self, rows: usize) -> Result<Encoder, EmbedError> {
-        self.encoder_on(&Threads::default(), rows)
+        Ok(Encoder::new(&Threads::default(), self.parts()?, rows))
     }
 
-    /// As [`EncoderModel::encoder`], on these threads.
-    pub(crate) fn encoder_on(&self, threads: &Threads, rows: usize) -> Result<Encoder, EmbedError> {
+    /// All numbers of the encoder.
+    ///
+    /// # Errors
+    /// When a tensor is missing or has another shape than the encoder's.
+    pub fn parts(&self) -> Result<EncoderParts, EmbedError> {
         let mut read = |name: &str, shape: &[usize]| self.tensor(name, shape);
         match &self.kind {
-            EncoderKind::Clip(config) => Encoder::clip(threads, config, &mut read, rows),
+            EncoderKind::Clip(config) => EncoderParts::clip(config, &mut read),
             EncoderKind::EfficientNetLite(variant) => {
-                Encoder::efficientnet_lite(threads, *variant, &mut read, rows)
+                EncoderParts::efficientnet_lite(*variant, &mut read)
             }
         }
         .map_err(refused(&self.path))

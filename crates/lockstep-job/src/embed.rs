@@ -1,9 +1,8 @@
 //! `[embed]`: pictures become vectors before anything is trained on them.
 
-use crate::JobNormalise;
-use crate::Location;
 use crate::field::Field;
 use crate::keys::{Any, FromField, keys};
+use crate::{JobDevice, JobNormalise, Location};
 use lockstep_base::known_encoders::EncoderRef;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
@@ -22,6 +21,8 @@ keys! {
         model: EncoderRef as PathBuf = need("add `model = \"...\"`, the encoder's name, folder or file") => Any;
         /// Pictures that a worker encodes at a time.
         batch: usize = default(16) => 1..=MAX_BATCH;
+        /// What the encoder is computed on: a GPU, the processor, or a GPU if there is one. It changes no vector.
+        device: JobDevice = default(JobDevice::Auto) => Any;
         /// The folder that the vectors go to, as Parquet files: `train`, `val` and `test` in it.
         store: Location = need("add `store = \"...\"`, the folder for the vectors") => Any;
         /// Pictures in one Parquet file, which is also what a crash loses at most for every worker.

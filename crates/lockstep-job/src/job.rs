@@ -14,6 +14,7 @@ use crate::{
 use lockstep_measure::OwnMetric;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value, json};
+use std::iter;
 use std::path::{Path, PathBuf};
 
 /// What is to be done: what every job has, and what its learner is to do.
@@ -146,6 +147,18 @@ impl Job {
             LearnerJob::Network(network) => Some(network.train.device),
             _ => None,
         }
+    }
+
+    /// What its network and the encoder of its pictures are computed on, to be changed; nothing of what is neither.
+    pub fn devices_mut(&mut self) -> impl Iterator<Item = &mut JobDevice> {
+        let network = match &mut self.learner {
+            LearnerJob::Network(network) => Some(network),
+            _ => None,
+        };
+        network.into_iter().flat_map(|network| {
+            let of_encoder = network.embed.as_mut().map(|embed| &mut embed.device);
+            iter::once(&mut network.train.device).chain(of_encoder)
+        })
     }
 
     /// How its pictures become vectors, if they do.

@@ -103,7 +103,7 @@ pub use storage::Storage;
 pub use template::template;
 pub use track::{TensorBoard, Track};
 pub use train::{
-    ClassWeights, JobDecision, JobLoss, JobThreshold, NetworkTraining, PositiveClass,
+    ClassWeights, JobDecision, JobLoss, JobPrecision, JobThreshold, NetworkTraining, PositiveClass,
     ThresholdRule, Train, WeightRule, Workers, WorkersRange,
 };
 pub use trees::{

@@ -351,6 +351,10 @@ mod tests {
             ),
             ("[train]\neta = 0.1\n", "it belongs to [model]"),
             (
+                "[train]\ndevice = 'cuda'\n",
+                "leave it out: trees are computed on the processor",
+            ),
+            (
                 "[train]\nearly_stopping_rounds = 3\n",
                 "here it is called `patience`",
             ),

@@ -93,6 +93,12 @@ pub(crate) fn instead(word: &str, known: &[&str]) -> Option<String> {
             return Some(format!("write `parameters = {{ {word} = ... }}`"));
         }
     }
+    if ["device", "gpu_id", "gpu_data"].contains(&word) {
+        return Some(
+            "leave it out: trees are computed on the processor, since it is not proven that XGBoost comes to the same bits on a GPU"
+                .to_owned(),
+        );
+    }
     let (of, key) = key_of(word)?;
     Some(if of == table {
         format!("here it is called `{key}`")

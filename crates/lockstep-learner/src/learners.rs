@@ -1,6 +1,6 @@
 //! The learners that a program has.
 
-use crate::{Learner, LearnerError, LearnerFailure, TrainedModel};
+use crate::{Learner, LearnerError, LearnerFailure, ModelDevice, TrainedModel};
 use lockstep_events::control::Assignment;
 use lockstep_runs::RunDir;
 
@@ -25,14 +25,14 @@ pub trait LearnerType: Sync {
         true
     }
 
-    /// Opens the model that a run ended with, to predict with so many threads; nothing if it is another learner's.
+    /// Opens the model that a run ended with, to predict on a device; nothing if it is another learner's.
     ///
     /// # Errors
-    /// When the run has no model yet, or its files are damaged or do not belong together.
+    /// When the run has no model yet, its files are damaged or do not belong together, or the device cannot be used.
     fn open_model(
         &self,
         _run: &RunDir,
-        _threads: usize,
+        _on: ModelDevice,
     ) -> Result<Option<Box<dyn TrainedModel>>, LearnerError> {
         Ok(None)
     }
@@ -83,17 +83,18 @@ impl Learners {
         }
     }
 
-    /// Opens the model that a run ended with, to predict with so many threads.
+    /// Opens the model that a run ended with, to predict on a device.
     ///
     /// # Errors
-    /// When the run has no model that any learner knows, or its files are damaged or do not belong together.
+    /// When the run has no model that any learner knows, its files are damaged or do not belong together, or the device
+    /// cannot be used.
     pub fn open_model(
         &self,
         run: &RunDir,
-        threads: usize,
+        on: ModelDevice,
     ) -> Result<Box<dyn TrainedModel>, LearnerError> {
         for learner in self.0 {
-            if let Some(model) = learner.open_model(run, threads)? {
+            if let Some(model) = learner.open_model(run, on)? {
                 return Ok(model);
             }
         }

@@ -27,7 +27,7 @@ pub use error::LearnerError;
 pub use forecast::{Fact, Forecast, LayerLine, VectorFacts};
 pub use gang::{Gang, JoinError};
 pub use learners::{LearnerNeeds, LearnerType, Learners};
-pub use model::TrainedModel;
+pub use model::{ModelDevice, TrainedModel};
 pub use reporter::Reporter;
 pub use shared::ShareError;
 
@@ -84,6 +84,8 @@ pub struct LearnerFailure {
     pub peer_lost: bool,
     /// Whether it is this worker's own failure, after which the learner can be asked to train again.
     pub again: bool,
+    /// Whether only this process can do nothing more: another one in its place goes on. Then it ends as one that dies.
+    pub ends_process: bool,
     /// The rank that was waited for in vain.
     pub waiting_for: Option<usize>,
     /// Optimizer steps, rounds or the like that were done by then.
@@ -97,6 +99,7 @@ impl LearnerFailure {
             error: error.into(),
             peer_lost: false,
             again: false,
+            ends_process: false,
             waiting_for: None,
             step: 0,
         }

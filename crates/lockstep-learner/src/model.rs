@@ -1,10 +1,33 @@
 //! The model that a run ended with, whatever learned it.
 
 use crate::LearnerError;
+use lockstep_cuda::DeviceChoice;
 use lockstep_data::{Dataset, InputColumn, StoredElement};
 use lockstep_model::{Block, Outputs};
 use lockstep_resolve::PictureInput;
 use std::ops::Range;
+
+/// What a model computes on. Every device says the same of a sample, to the bit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ModelDevice {
+    /// Threads of the processor.
+    pub threads: usize,
+    /// What its network is computed on, where it is one.
+    pub choice: DeviceChoice,
+    /// Which of the workers this is, of those that share the GPUs of a machine.
+    pub worker: usize,
+}
+
+impl ModelDevice {
+    /// The processor, with so many threads.
+    pub fn processor(threads: usize) -> Self {
+        Self {
+            threads,
+            choice: DeviceChoice::Cpu,
+            worker: 0,
+        }
+    }
+}
 
 /// A model that is ready to predict.
 pub trait TrainedModel {

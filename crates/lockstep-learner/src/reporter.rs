@@ -69,7 +69,7 @@ impl Reporter {
     }
 
     /// Sends warnings, also while somebody else holds the reporter.
-    pub(crate) fn warnings(&self) -> impl Fn(String) + use<> {
+    pub fn warnings(&self) -> impl Fn(String) + use<> {
         let link = self.link.clone();
         move |words| {
             // A link that is at its end is noticed by whoever needs it next.

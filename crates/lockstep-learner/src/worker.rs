@@ -62,6 +62,8 @@ pub fn run(
                 reporter.send(&FromWorker::Finished(*finished))?;
             }
             Ok(GenerationEnd::Paused { step }) => reporter.send(&FromWorker::Paused { step })?,
+            // Its last words, and not its report, say why: then another one takes its place.
+            Err(failure) if failure.ends_process => return Err(failure),
             Err(failure) => {
                 // The coordinator may be what was lost; then there is nobody to tell.
                 let told = reporter.send(&FromWorker::Failed {

@@ -4,6 +4,7 @@
 use crate::chain::Chain;
 use crate::dims::Dims;
 use crate::error::{LayerFault, NnError};
+use crate::fixed16::Precision;
 use crate::init::Initial;
 use crate::layout::Layout;
 use crate::rates::LayerRates;
@@ -31,6 +32,8 @@ pub(crate) struct ModelBuilder {
     pub(crate) rows: usize,
     /// The most lanes that they may be of.
     pub(crate) lanes: usize,
+    /// How products are computed.
+    pub(crate) precision: Precision,
     /// How fast layers learn.
     pub(crate) rates: LayerRates,
     /// Layers begun so far.
@@ -48,6 +51,7 @@ impl ModelBuilder {
         Self {
             rows,
             lanes,
+            precision: Precision::default(),
             rates: LayerRates::default(),
             count: 0,
             layout: Layout::default(),

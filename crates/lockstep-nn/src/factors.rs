@@ -93,6 +93,11 @@ impl Factored {
         self.inputs.div_ceil(self.rows_per_chunk)
     }
 
+    /// The rows and columns of the weights in one of their chunks.
+    pub(crate) fn part_of_chunk(&self, chunk: usize) -> (Range<usize>, Range<usize>) {
+        self.part(chunk - self.chunks.start)
+    }
+
     /// The rows and columns of the weights in the layer's `i`-th chunk.
     fn part(&self, i: usize) -> (Range<usize>, Range<usize>) {
         let (panel, cut) = (i / self.cuts() * self.panels_per_chunk, i % self.cuts());

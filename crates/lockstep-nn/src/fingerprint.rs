@@ -5,10 +5,12 @@
 //! of those kinds that it lacks, every loss, dense layers formed from factors and by columns, every optimizer, the rates, and the norm.
 
 use crate::dims::Dims;
+use crate::fixed16::Precision;
 use crate::layers::{self, EmbeddingTable, Step};
 use crate::loss::{Loss, LossTargets, ShapedClasses, Targets, WeightedNumbers};
-use crate::model::{Batch, Model};
+use crate::model::{Batch, Capacity, Model};
 use crate::optimizer::{Optimizer, average, square_sum};
+use crate::rates::LayerRates;
 use crate::replica::Collect;
 use crate::schedule::{Decay, Schedule};
 use crate::spec::{LayerSpec, NamedLayer};
@@ -44,6 +46,23 @@ pub fn fingerprint() -> u64 {
     every_loss(Loss::CrossEntropy, &mut hash);
     every_loss(Loss::SquaredError, &mut hash);
     every_loss(Loss::BinaryCrossEntropy, &mut hash);
+    hash.0
+}
+
+/// The fingerprint of this process where products are computed so.
+pub fn fingerprint_in(precision: Precision) -> u64 {
+    let mut hash = Hash(fingerprint());
+    if precision != Precision::F32 {
+        let capacity = Capacity {
+            rows: ROWS,
+            lanes: 1,
+        };
+        let (rates, threads) = (LayerRates::default(), Threads::default());
+        let specimen = specimen();
+        let model = Model::in_precision(precision, &rates, &threads, &specimen, INPUT, capacity);
+        let mut model = model.expect("the specimen can be built");
+        every_layer(&mut model, INPUT, &mut hash);
+    }
     hash.0
 }
 
@@ -362,6 +381,12 @@ mod tests {
     use super::*;
     use crate::layers::conv2d::is_winograds;
     use crate::layers::window::Window;
+
+    #[test]
+    fn other_precisions_have_other_fingerprints() {
+        assert_eq!(fingerprint_in(Precision::F32), fingerprint());
+        assert_ne!(fingerprint_in(Precision::Fixed16), fingerprint());
+    }
 
     #[test]
     fn a_kind_of_layer_that_the_specimen_lacks_is_in_it_all_the_same() {

@@ -8,6 +8,7 @@ use crate::buffer::Buffer;
 use crate::build::ModelBuilder;
 use crate::chain::Chain;
 use crate::dims::Dims;
+use crate::fixed16::Precision;
 use crate::init::Initial;
 use crate::layers::{Pass, Step};
 use crate::layout::Layout;
@@ -41,6 +42,7 @@ pub struct Capacity {
 pub struct Model {
     chain: Chain,
     loss: Loss,
+    precision: Precision,
     layout: Layout,
     initial: Vec<Initial>,
     summary: Vec<LayerSummary>,
@@ -89,9 +91,25 @@ impl Model {
         input: Dims,
         capacity: Capacity,
     ) -> Result<Self, NnError> {
+        Self::in_precision(Precision::F32, rates, threads, layers, input, capacity)
+    }
+
+    /// As [`Model::with_rates`], with products computed so.
+    ///
+    /// # Errors
+    /// As [`Model::new`].
+    pub fn in_precision(
+        precision: Precision,
+        rates: &LayerRates,
+        threads: &Threads,
+        layers: &[NamedLayer],
+        input: Dims,
+        capacity: Capacity,
+    ) -> Result<Self, NnError> {
         let Capacity { rows, lanes } = capacity;
         let mut builder = ModelBuilder::new(rows, lanes);
         builder.rates = rates.clone();
+        builder.precision = precision;
         let mut chain = builder.chain(layers, input)?;
         let last = layers.last().map(|layer| &layer.spec);
         if !matches!(last, Some(LayerSpec::Linear(_))) {
@@ -109,6 +127,7 @@ impl Model {
         let logits = rows * chain.output().len();
         Ok(Self {
             loss: Loss::default(),
+            precision,
             layout,
             initial,
             summary,
@@ -131,6 +150,11 @@ impl Model {
     /// What it minimises.
     pub fn loss(&self) -> Loss {
         self.loss
+    }
+
+    /// How its products are computed.
+    pub fn precision(&self) -> Precision {
+        self.precision
     }
 
     /// The most that it computes in one pass.

@@ -2,8 +2,9 @@
 
 use crate::places::place;
 use crate::sources::image_transform;
-use crate::{ResolveError, data_of};
+use crate::{ResolveError, data_of, device};
 use lockstep_base::known_encoders::EncoderRef;
+use lockstep_cuda::DeviceChoice;
 use lockstep_image::{Normalise, Transform};
 use lockstep_job::{DataRef, Embed, Job, NetworkJob};
 use lockstep_place::Place;
@@ -17,6 +18,10 @@ pub struct EmbedPlan {
     pub model_sha256: Option<String>,
     /// Pictures that a worker encodes at a time.
     pub batch: usize,
+    /// What it encodes them on.
+    pub device: DeviceChoice,
+    /// Whether a cluster keeps GPUs for the workers.
+    pub asks_gpus: bool,
     /// Pictures in one Parquet file.
     pub part: usize,
     /// What is done to a picture, if not what the encoder was trained with.
@@ -74,6 +79,8 @@ impl EmbedPlan {
             model: embed.model.clone(),
             model_sha256: None,
             batch: embed.batch,
+            device: device(embed.device),
+            asks_gpus: job.resources.gpus > 0.0,
             part: embed.part,
             transform: image_transform(data),
             normalise: image_normalise(embed),

@@ -3,8 +3,8 @@
 use crate::training::target_kind;
 use crate::{ClassWeights, DecisionRules, RateSchedule};
 use lockstep_data::TargetKind;
-use lockstep_job::{JobLoss, JobOptimizer, NetworkTraining};
-use lockstep_nn::{Loss, Optimizer};
+use lockstep_job::{JobLoss, JobOptimizer, JobPrecision, NetworkTraining};
+use lockstep_nn::{Loss, Optimizer, Precision};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -39,6 +39,9 @@ pub struct LearningSettings {
     pub clip_norm: Option<f64>,
     /// The share of the running average of the weights that each step keeps; without it, there is no average.
     pub average: Option<f64>,
+    /// How products are computed.
+    #[serde(default)]
+    pub precision: Precision,
     /// Epochs without a better one after which training ends.
     pub patience: Option<u32>,
     /// By how much more than nothing an epoch must be better to count for `patience`.
@@ -77,6 +80,10 @@ impl LearningSettings {
             rates: job.rates.clone(),
             clip_norm: job.clip_norm,
             average: job.average,
+            precision: match job.precision {
+                JobPrecision::F32 => Precision::F32,
+                JobPrecision::Fixed16 => Precision::Fixed16,
+            },
             patience: job.patience,
             min_change: job.min_change.unwrap_or(0.0),
             onnx: job.onnx,

@@ -25,7 +25,7 @@ mod trees;
 
 pub use checkpoint::{CheckpointRules, Interval};
 pub use decision::{ClassWeights, DecisionRules, Threshold};
-pub use device::DeviceChoice;
+pub use device::device;
 pub use embedding::{EmbedPlan, EmbeddedSet};
 pub use error::ResolveError;
 pub use learning::LearningSettings;

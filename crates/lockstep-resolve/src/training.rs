@@ -2,7 +2,8 @@
 
 use crate::parts::split_rule;
 use crate::sources::image_transform;
-use crate::{CheckpointRules, DeviceChoice, LearningSettings, NetworkPlan, PictureInput};
+use crate::{CheckpointRules, LearningSettings, NetworkPlan, PictureInput, device};
+use lockstep_cuda::DeviceChoice;
 use lockstep_data::{
     Augment, DataError, Dataset, Encoding, Normalisation, Normaliser, PictureChanges, SplitRule,
     TargetKind,
@@ -128,7 +129,7 @@ impl TrainingSettings {
             workers: job.train.workers.max,
             lanes: job.train.lanes,
             threads: job.train.threads,
-            device: job.train.device.into(),
+            device: device(job.train.device),
             gpu_data: job.train.gpu_data.0,
             gradients_only: false,
             seed: job.train.seed,

@@ -238,6 +238,7 @@ fn attend(
     Err(LearnerFailure {
         // One that was killed may have better luck; one that says itself what is wrong will not.
         again: status.signal().is_some(),
+        ends_process: false,
         step: reports,
         ..error.into()
     })

@@ -11,7 +11,7 @@ use crate::metrics::Counters;
 use crate::takes::Takes;
 use crate::{Refusal, ServingError, ServingSettings};
 use lockstep_data::{Dataset, SampleValues, StoredElement};
-use lockstep_learner::{LearnerError, Learners, TrainedModel};
+use lockstep_learner::{LearnerError, Learners, ModelDevice, TrainedModel};
 use lockstep_model::{Block, Predictions};
 use lockstep_runs::RunDir;
 use std::sync::Arc;
@@ -163,7 +163,7 @@ impl Live {
 type Opened = (Arc<About>, Box<dyn TrainedModel>);
 
 fn open(to_open: ToOpen, learners: Learners, threads: usize) -> Result<Opened, LearnerError> {
-    let model = learners.open_model(&to_open.run, threads)?;
+    let model = learners.open_model(&to_open.run, ModelDevice::processor(threads))?;
     let about = About {
         takes: Takes::of(&*model),
         outputs: model.outputs().clone(),

@@ -3,7 +3,7 @@
 use lockstep_data::{Dataset, InputColumn, StoredElement, TargetKind, TargetScale};
 use lockstep_events::control::Assignment;
 use lockstep_learner::{
-    Learner, LearnerError, LearnerFailure, LearnerType, Learners, TrainedModel,
+    Learner, LearnerError, LearnerFailure, LearnerType, Learners, ModelDevice, TrainedModel,
 };
 use lockstep_model::{Block, Outputs, Predictions};
 use lockstep_place::{Access, Place};
@@ -50,7 +50,7 @@ impl LearnerType for Sums {
     fn open_model(
         &self,
         _: &RunDir,
-        _: usize,
+        _: ModelDevice,
     ) -> Result<Option<Box<dyn TrainedModel>>, LearnerError> {
         Ok(Some(Box::new(SumModel(Outputs {
             kind: TargetKind::Numbers,

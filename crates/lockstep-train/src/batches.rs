@@ -6,12 +6,18 @@ use crate::mixing::Mixer;
 use crate::sets::Sets;
 use crate::targets::TargetRows;
 use lockstep_data::EpochOrder;
-use lockstep_nn::{Batch, Buffer, Targets};
+use lockstep_nn::threads::{pieces, pieces_mut};
+use lockstep_nn::{Batch, Buffer, Targets, Threads};
 use lockstep_resolve::TrainingSettings;
 use std::ops::Range;
 
+/// Numbers of inputs that are worth a thread: gathering fewer takes no longer than waiting for one.
+const WORTH_A_THREAD: usize = if cfg!(test) { 1 << 10 } else { 1 << 16 };
+
 /// This rank's rows of the next batch, or all rows.
 pub(crate) struct Batches {
+    /// What rows are gathered on.
+    threads: Threads,
     order: EpochOrder,
     seed: u64,
     /// The run's step that the epoch begins with.
@@ -58,6 +64,7 @@ impl Batches {
         let batch = settings.learner.batch.min(sets.train_indices.len());
         let sample_len = sets.input_len();
         Self {
+            threads: Threads::default(),
             order: match settings.balance {
                 true => {
                     let class = |sample| sets.train.labels()[sample as usize];
@@ -88,6 +95,11 @@ impl Batches {
             samples: vec![0; batch],
             lanes: Vec::with_capacity(batch),
         }
+    }
+
+    /// The same, gathered on these threads.
+    pub(crate) fn on(self, threads: Threads) -> Self {
+        Self { threads, ..self }
     }
 
     /// Draws the order of an epoch, counted from 1.
@@ -190,7 +202,15 @@ impl Batches {
             }
         }
         let step = self.first_step + step;
-        sets.gather_training(samples, step, inputs);
+        let least = WORTH_A_THREAD.div_ceil(self.sample_len.max(1));
+        let each = samples.len().div_ceil(self.threads.count()).max(least);
+        let tiles = (
+            pieces(samples, each),
+            pieces_mut(&mut *inputs, each * self.sample_len),
+        );
+        self.threads.each(tiles, |_, (samples, inputs)| {
+            sets.gather_training(samples, step, inputs);
+        });
         let Some(mixer) = &mut self.mixer else {
             return;
         };

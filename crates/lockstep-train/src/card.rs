@@ -9,7 +9,7 @@ use crate::sets::Sets;
 use crate::targets;
 use lockstep_data::{Encoding, InputColumn, Normalisation, TargetKind, TargetScale};
 use lockstep_model::{Decision, Outputs};
-use lockstep_nn::{Dims, Loss};
+use lockstep_nn::{Dims, Loss, Precision};
 use lockstep_resolve::{LayerWords, NetworkPlan, PictureInput, TrainingSettings};
 use serde::{Deserialize, Serialize};
 
@@ -58,8 +58,15 @@ pub(crate) struct Card {
     /// Its layers in order, as in the job file; absent for a network known by its name alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     layers: Option<LayerWords>,
+    /// How its products were computed in training; absent if in single precision.
+    #[serde(default, skip_serializing_if = "is_f32")]
+    pub(crate) precision: Precision,
     /// SHA-256 of all tensors' numbers: see [`sha256`](crate::weights::sha256). Empty in a checkpoint.
     pub(crate) weights_sha256: String,
+}
+
+fn is_f32(precision: &Precision) -> bool {
+    *precision == Precision::F32
 }
 
 /// What a model predicts that does not predict classes.
@@ -143,6 +150,7 @@ impl Card {
             targets: TargetCard::of(settings, sets),
             network: settings.network.clone(),
             layers: settings.network.as_stack(),
+            precision: settings.learner.precision,
             weights_sha256: String::new(),
         }
         .deciding(sets.decision)

@@ -1,4 +1,4 @@
-//! Which device a network is computed on: decided once for a gang, and found by each worker.
+//! Which device a network is computed on: decided once for a gang, and opened by each worker.
 //!
 //! The weights do not depend on it, but the exchange does: a GPU hands out gradients and nothing else, so a gang in which
 //! there may be one exchanges all layers as gradients. That is decided by the coordinator and told to all.
@@ -9,97 +9,72 @@ use crate::device::Device;
 use crate::host::HostDevice;
 use crate::prepare::{evaluation_rows, model_on, threads_here, working_model};
 use crate::sets::DataFacts;
-use lockstep_cuda::{CudaError, Gpu};
-use lockstep_nn::{Capacity, Threads};
-use lockstep_resolve::{DeviceChoice, TrainingSettings};
-
-/// What was decided for a gang, for people.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct DeviceDecision {
-    /// What it computes on, if that is no processor.
-    pub(crate) gpu: Option<String>,
-    /// What a person may not expect: why no GPU is used although one was asked for, or is there.
-    pub(crate) note: Option<String>,
-}
-
-impl DeviceDecision {
-    /// What it computes on.
-    pub(crate) fn words(&self) -> &str {
-        self.gpu.as_deref().unwrap_or("the processor")
-    }
-}
+use lockstep_cuda::{DeviceChoice, DeviceDecision};
+use lockstep_nn::{Capacity, Precision, Threads};
+use lockstep_resolve::TrainingSettings;
 
 /// Decides for the gang of a job: `asks_gpus` says whether a cluster keeps GPUs for its workers.
 pub(crate) fn decide(settings: &mut TrainingSettings, asks_gpus: bool) -> DeviceDecision {
-    let here = match settings.device {
-        DeviceChoice::Cpu => Err(None),
-        DeviceChoice::Auto | DeviceChoice::Cuda(None) => gpu_name(0).map_err(Some),
-        DeviceChoice::Cuda(Some(number)) => gpu_name(number as usize).map_err(Some),
-    };
-    let (gpu, why) = match (settings.device, here) {
-        (DeviceChoice::Cpu, _) => (None, None),
-        (_, Ok(name)) => (Some(name), None),
-        (DeviceChoice::Cuda(_), Err(_)) => (Some("GPUs of the workers".to_owned()), None),
-        (DeviceChoice::Auto, Err(_)) if asks_gpus => {
-            (Some("GPUs that the cluster keeps".to_owned()), None)
-        }
-        (DeviceChoice::Auto, Err(why)) => {
-            settings.device = DeviceChoice::Cpu;
-            (None, why)
-        }
-    };
-    settings.gradients_only = gpu.is_some();
-    let note = why.as_ref().and_then(unexpected);
-    DeviceDecision { gpu, note }
-}
-
-/// The name of a GPU of this machine.
-fn gpu_name(number: usize) -> Result<String, CudaError> {
-    let facts = Gpu::find()?;
-    let found = facts.get(number).ok_or(CudaError::NoDevice)?;
-    Ok(found.name.clone())
-}
-
-/// What to say of a GPU that cannot be used; nothing where there is none.
-fn unexpected(error: &CudaError) -> Option<String> {
-    match error {
-        CudaError::Static | CudaError::NoDriver { .. } | CudaError::NoDevice => None,
-        error => Some(format!("training on the processor, since {error}")),
+    let mut decision = settings.device.decide(asks_gpus);
+    if settings.learner.precision == Precision::Fixed16 && decision.gpu.is_some() {
+        // One that was asked for by name is refused when the job is checked.
+        decision = DeviceDecision {
+            note: Some(
+                "training on the processor, since train.precision = \"fixed16\" is computed on processors only"
+                    .to_owned(),
+            ),
+            ..DeviceChoice::Cpu.decide(false)
+        };
     }
+    settings.device = decision.choice;
+    settings.gradients_only = decision.gpu.is_some();
+    let (workers, shared) = (settings.workers, decision.shared);
+    if shared > 0 && workers > shared {
+        let gpus = match shared {
+            1 => "one GPU".to_owned(),
+            many => format!("{many} GPUs"),
+        };
+        decision.note = Some(format!(
+            "{workers} workers share {gpus}; one for each computes all of its lanes together and is faster: --workers {shared}, \
+             with the same weights"
+        ));
+    }
+    decision
 }
 
-/// Opens the device of the worker of this rank, with the job's network on it, and says how many rows it evaluates at a
-/// time.
+/// A device that was opened for a worker.
+pub(crate) struct WorkerDevice {
+    /// The device, with the job's network on it.
+    pub(crate) device: Box<dyn Device>,
+    /// How many rows it evaluates at a time.
+    pub(crate) evaluation_rows: usize,
+    /// What a person may not expect of it.
+    pub(crate) note: Option<String>,
+}
+
+/// Opens the device of the worker of this rank.
 pub(crate) fn open(
     settings: &TrainingSettings,
     data: &DataFacts,
     rank: usize,
-) -> Result<(Box<dyn Device>, usize), TrainError> {
-    let gpu = match settings.device {
-        DeviceChoice::Cpu => None,
-        DeviceChoice::Auto => gpu(None, rank).ok(),
-        DeviceChoice::Cuda(number) => Some(gpu(number, rank)?),
-    };
-    match gpu {
+) -> Result<WorkerDevice, TrainError> {
+    let opened = settings.device.open(rank)?;
+    let (device, evaluation_rows): (Box<dyn Device>, usize) = match opened.gpu {
         Some(gpu) => {
             let one = Capacity { rows: 1, lanes: 1 };
             let model = model_on(&Threads::default(), settings, data, one)?;
             let rows = evaluation_rows(settings, data, &model);
-            Ok((Box::new(CudaDevice::new(gpu, model, rows)), rows))
+            (Box::new(CudaDevice::new(gpu, model, rows)), rows)
         }
         None => {
             let threads = threads_here(settings, data)?;
             let (model, rows) = working_model(settings, data, &threads)?;
-            Ok((Box::new(HostDevice::new(model)), rows))
+            (Box::new(HostDevice::new(model)), rows)
         }
-    }
-}
-
-/// The GPU of this number, or for each rank the next one.
-fn gpu(number: Option<u32>, rank: usize) -> Result<Gpu, CudaError> {
-    let index = match number {
-        Some(number) => number as usize,
-        None => rank % Gpu::find()?.len().max(1),
     };
-    Gpu::open(index)
+    Ok(WorkerDevice {
+        device,
+        evaluation_rows,
+        note: opened.note.map(|note| format!("worker {rank} is {note}")),
+    })
 }

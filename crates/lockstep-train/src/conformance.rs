@@ -139,8 +139,53 @@ fn questions(specimen: &Specimen, model: &Model) -> Vec<f32> {
 /// Two epochs on a device, alone.
 fn on_device(specimen: &Specimen, device: &mut dyn Device) -> Outcome {
     let solo = |plan| Solo::new(plan, AbortSwitch::default()).unwrap();
-    let settings = &specimen.settings;
-    trained(specimen, settings, device, 0, |plan| Box::new(solo(plan)))
+    let part = Part::all(specimen);
+    trained(specimen, &part, device, 0, |plan| Box::new(solo(plan)))
+}
+
+/// An epoch on each of two devices: the second goes on with what the first has come to.
+fn moved(specimen: &Specimen, first: &mut dyn Device, second: &mut dyn Device) -> Outcome {
+    let solo = |plan: Plan| -> Box<dyn SharingCollective> {
+        Box::new(Solo::new(plan, AbortSwitch::default()).unwrap())
+    };
+    let all = Part::all(specimen);
+    let begun = Part {
+        epochs: 0..1,
+        ..all.clone()
+    };
+    let [values, first_plane, second_plane, average, _] =
+        trained(specimen, &begun, first, 0, solo).vectors;
+    let numbers = |bits: &[u32]| bits.iter().map(|&bits| f32::from_bits(bits)).collect();
+    let rest = Part {
+        epochs: 1..2,
+        beginning: Snapshot {
+            state: numbers(&values),
+            planes: [first_plane, second_plane].map(|plane| numbers(&plane)),
+            average: Some(numbers(&average)).filter(|average: &Vec<f32>| !average.is_empty()),
+            ..all.beginning.clone()
+        },
+        ..all
+    };
+    trained(specimen, &rest, second, 0, solo)
+}
+
+/// What a device trains.
+#[derive(Clone)]
+struct Part {
+    settings: TrainingSettings,
+    beginning: Snapshot,
+    epochs: Range<u64>,
+}
+
+impl Part {
+    /// Both epochs, from the beginning on.
+    fn all(specimen: &Specimen) -> Self {
+        Self {
+            settings: specimen.settings.clone(),
+            beginning: specimen.model().1,
+            epochs: 0..2,
+        }
+    }
 }
 
 /// Two epochs of a gang of these devices: what all ranks have, which must be the same.
@@ -150,11 +195,16 @@ fn in_gang(specimen: &Specimen, devices: Vec<Box<dyn Device>>) -> Outcome {
         gradients_only: true,
         ..specimen.settings.clone()
     };
-    let (model, _) = specimen.model();
+    let (model, beginning) = specimen.model();
     let facts = specimen.sets.facts();
     let plan = exchange_plan(&settings, &facts, model.layout())
         .unwrap()
         .plan;
+    let part = Part {
+        settings,
+        beginning,
+        epochs: 0..2,
+    };
     let segment = Segment::create(ShmCollective::bytes_needed(&plan)).unwrap();
     ShmControl::new(&segment, &plan, 0).unwrap();
     let join = |rank| -> Box<dyn SharingCollective> {
@@ -168,8 +218,8 @@ fn in_gang(specimen: &Specimen, devices: Vec<Box<dyn Device>>) -> Outcome {
     };
     let outcomes: Vec<Outcome> = thread::scope(|scope| {
         let ranks = devices.into_iter().enumerate().map(|(rank, mut device)| {
-            let (join, settings) = (&join, &settings);
-            scope.spawn(move || trained(specimen, settings, &mut *device, rank, |_| join(rank)))
+            let (join, part) = (&join, &part);
+            scope.spawn(move || trained(specimen, part, &mut *device, rank, |_| join(rank)))
         });
         let ranks: Vec<_> = ranks.collect();
         ranks.into_iter().map(|rank| rank.join().unwrap()).collect()
@@ -189,21 +239,22 @@ fn in_gang(specimen: &Specimen, devices: Vec<Box<dyn Device>>) -> Outcome {
     first
 }
 
-/// Two epochs of a rank on a device.
+/// The epochs of a rank on a device.
 fn trained(
     specimen: &Specimen,
-    settings: &TrainingSettings,
+    part: &Part,
     device: &mut dyn Device,
     rank: usize,
     join: impl FnOnce(Plan) -> Box<dyn SharingCollective>,
 ) -> Outcome {
-    let (model, beginning) = specimen.model();
-    let sets = &specimen.sets;
+    let (model, _) = specimen.model();
+    let (sets, settings) = (&specimen.sets, &part.settings);
     let setup = ReplicaSetup::of(settings, &sets.facts(), model.layout(), rank).unwrap();
     let collective = join(setup.exchange.plan.clone());
     let steps = setup.steps_per_epoch;
-    let mut replica = device.replica(sets, setup, &beginning, collective).unwrap();
-    for epoch in 0..2 {
+    let replica = device.replica(sets, setup, &part.beginning, collective);
+    let mut replica = replica.unwrap();
+    for epoch in part.epochs.clone() {
         let first = epoch * steps;
         let plan = EpochPlan {
             epoch: epoch as u32 + 1,
@@ -467,19 +518,147 @@ fn a_gpu_trains_to_the_bits_of_the_definition() {
 
 #[test]
 fn a_processor_and_a_gpu_in_one_gang_train_to_the_bits_of_the_definition() {
-    let Some(gpu) = emulated_gpu() else {
+    if let Some(gpu) = emulated_gpu() {
+        check_mixed_gangs(&gpu);
+    }
+}
+
+#[test]
+fn a_run_goes_on_on_a_gpu_and_comes_back_with_the_bits_of_the_definition() {
+    if let Some(gpu) = emulated_gpu() {
+        check_moves(&gpu);
+    }
+}
+
+#[test]
+fn rows_are_gathered_alike_on_any_threads() {
+    // Varied images in lanes, mixed with others.
+    let specimen = Specimen::new(&jobs()[4]);
+    let (settings, sets) = (&specimen.settings, &specimen.sets);
+    let (model, _) = specimen.model();
+    let setup = ReplicaSetup::of(settings, &sets.facts(), model.layout(), 0).unwrap();
+    let gathered = |threads: usize| {
+        let threads = Threads::with_threads(threads).unwrap();
+        let mut batches = Batches::new(sets, settings, false).on(threads);
+        batches.begin(2);
+        let mut all = Vec::new();
+        for step in 0..setup.steps_per_epoch - 1 {
+            batches.prepare(sets, &setup.programs[0], step);
+            let rows = batches.prepared();
+            all.extend(bits(rows.inputs));
+            all.extend(rows.samples);
+        }
+        all
+    };
+    let (one, three) = (gathered(1), gathered(3));
+    assert!(one.len() > 2 * 14 * 360 && one == three);
+}
+
+#[test]
+fn a_gpu_that_computes_other_bits_is_refused_before_it_trains() {
+    let Some(driver) = EmulatedDriver::if_it_works(&lockstep_testkit::cache()) else {
         return;
     };
+    let gpu = Gpu::of(&driver.with_a_flipped_bit(), 0).unwrap();
+    let specimen = Specimen::new(&jobs()[0]);
+    let (model, beginning) = specimen.model();
+    let (settings, sets) = (&specimen.settings, &specimen.sets);
+    let setup = ReplicaSetup::of(settings, &sets.facts(), model.layout(), 0).unwrap();
+    let alone = Solo::new(setup.exchange.plan.clone(), AbortSwitch::default()).unwrap();
+    let mut device = on_gpu(&gpu, &specimen);
+    let refused = device.replica(sets, setup, &beginning, Box::new(alone));
+    let refused = refused.err().expect("a refusal").to_string();
+    let words = "GPU 0, an emulated GPU, says something else of a row than the processor";
+    assert!(refused.starts_with(words), "{refused}");
+}
+
+/// The same on the GPU of this machine, for whoever has one: `make test-gpu`.
+mod gpu {
+    use super::*;
+
+    fn real() -> Option<Gpu> {
+        let gpu = Gpu::open(0);
+        gpu.inspect_err(|error| println!("skipped: {error}")).ok()
+    }
+
+    #[test]
+    fn a_gpu_trains_to_the_bits_of_the_definition() {
+        if let Some(gpu) = real() {
+            check(|specimen, _| on_gpu(&gpu, specimen));
+        }
+    }
+
+    #[test]
+    fn a_gpu_in_a_gang_trains_to_the_bits_of_the_definition() {
+        if let Some(gpu) = real() {
+            check_mixed_gangs(&gpu);
+            let specimen = Specimen::new(&jobs()[1]);
+            let devices = vec![on_gpu(&gpu, &specimen), on_gpu(&gpu, &specimen)];
+            let found = in_gang(&specimen, devices);
+            let difference = found.difference(&by_definition(&specimen));
+            assert_eq!(difference, None, "two workers on one GPU");
+        }
+    }
+
+    #[test]
+    fn a_run_goes_on_on_a_gpu_and_comes_back_with_the_bits_of_the_definition() {
+        if let Some(gpu) = real() {
+            check_moves(&gpu);
+        }
+    }
+}
+
+/// Trains jobs that begin on one device and go on on the other, both ways.
+fn check_moves(gpu: &Gpu) {
+    // One of dense layers, clipped, in lanes; and one of images with an average.
+    for job in [&jobs()[1], &jobs()[3]] {
+        let specimen = Specimen::new(job);
+        let expected = by_definition(&specimen);
+        let mut on_host = HostDevice::new(specimen.model().0);
+        let mut on_gpu = on_gpu(gpu, &specimen);
+        for found in [
+            moved(&specimen, &mut on_host, &mut *on_gpu),
+            moved(&specimen, &mut *on_gpu, &mut on_host),
+        ] {
+            // Marks are of the second epoch alone.
+            let found = Outcome {
+                marks: expected.marks.clone(),
+                recent: expected.recent.clone(),
+                ..found
+            };
+            assert_eq!(found.difference(&expected), None, "{job}");
+        }
+    }
+}
+
+/// Trains jobs in gangs of a GPU and a processor.
+fn check_mixed_gangs(gpu: &Gpu) {
     // Every other job: sums of several lanes, of one, averages and frozen layers.
     for (number, job) in jobs().into_iter().enumerate().skip(1).step_by(2) {
         let specimen = Specimen::new(&job);
         let on_host = || Box::new(HostDevice::new(specimen.model().0));
-        let mut devices: Vec<Box<dyn Device>> = vec![on_gpu(&gpu, &specimen), on_host()];
+        let mut devices: Vec<Box<dyn Device>> = vec![on_gpu(gpu, &specimen), on_host()];
         if number % 4 == 1 {
             devices.reverse();
         }
         let found = in_gang(&specimen, devices);
         assert_eq!(found.difference(&by_definition(&specimen)), None, "{job}");
+    }
+}
+
+#[test]
+fn processors_train_fixed16_to_the_bits_of_the_definition_alone_and_in_gangs() {
+    for job in jobs() {
+        let job = job.replace("[train]\n", "[train]\nprecision = 'fixed16'\n");
+        let specimen = Specimen::new(&job);
+        let expected = by_definition(&specimen);
+        let on_host = || -> Box<dyn Device> { Box::new(HostDevice::new(specimen.model().0)) };
+        let found = on_device(&specimen, &mut *on_host());
+        assert_eq!(found.difference(&expected), None, "{job}");
+        if specimen.settings.lanes > 1 {
+            let found = in_gang(&specimen, vec![on_host(), on_host()]);
+            assert_eq!(found.difference(&expected), None, "{job}, in a gang");
+        }
     }
 }
 

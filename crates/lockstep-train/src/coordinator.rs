@@ -1,6 +1,6 @@
 //! The coordinator's side of the learner of networks.
 
-use crate::choice::{self, DeviceDecision};
+use crate::choice;
 use crate::cuda;
 use crate::learner::{self, LearnerPart};
 use crate::prepare::{Prepared, check_start, plan, prepare, read_snapshot};
@@ -10,13 +10,16 @@ use crate::traffic::Traffic;
 use crate::trained::Trained;
 use crate::{TrainError, export_weights};
 use lockstep_base::fs::{CacheDir, write_atomic};
+use lockstep_cuda::DeviceDecision;
 use lockstep_events::control::Assignment;
 use lockstep_gang::tree;
 use lockstep_learner::{
     Coordinator, EarlierRun, Fact, Forecast, Fork, ForkFrom, FoundData, Learner, LearnerError,
-    LearnerFailure, LearnerNeeds, LearnerType, PlannedMemory, ResumePoint, RunFacts, RunPlan,
-    TrainedModel, VectorFacts,
+    LearnerFailure, LearnerNeeds, LearnerType, ModelDevice, PlannedMemory, ResumePoint, RunFacts,
+    RunPlan, TrainedModel, VectorFacts,
 };
+use lockstep_nn::Precision;
+use lockstep_nn::fixed16::Engine;
 use lockstep_place::Place;
 use lockstep_resolve::{EmbedPlan, PictureInput, ResolvedJob, TrainingSettings};
 use lockstep_runs::{RunDir, RunsError};
@@ -49,9 +52,9 @@ impl LearnerType for NetworkLearner {
     fn open_model(
         &self,
         run: &RunDir,
-        threads: usize,
+        on: ModelDevice,
     ) -> Result<Option<Box<dyn TrainedModel>>, LearnerError> {
-        Ok(Some(Box::new(Trained::open(run, threads)?)))
+        Ok(Some(Box::new(Trained::open(run, on)?)))
     }
 
     fn recover_model(&self, run: &RunDir) -> Result<Option<String>, LearnerError> {
@@ -236,6 +239,7 @@ fn forecast(
         },
         "bytes_sent": traffic.json(),
         "device": device.words(),
+        "precision": settings.learner.precision.name(),
         "layers": prepared.layers,
         "notes": notes,
     });
@@ -263,6 +267,7 @@ fn forecast(
         ("threads", Fact::Threads(prepared.threads.clone())),
         ("model", model),
         ("device", Fact::Words(device.words().to_owned())),
+        ("precision", Fact::Words(precision_words(settings))),
         ("memory", memory),
     ];
     facts.extend(
@@ -275,6 +280,15 @@ fn forecast(
         facts,
         notes,
         json,
+    }
+}
+
+/// How products are computed, and by what on this machine.
+fn precision_words(settings: &TrainingSettings) -> String {
+    let precision = settings.learner.precision;
+    match precision {
+        Precision::F32 => precision.name().to_owned(),
+        Precision::Fixed16 => format!("{}, here by {}", precision.name(), Engine::current().name()),
     }
 }
 

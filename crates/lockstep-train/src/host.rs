@@ -33,7 +33,7 @@ impl Device for HostDevice {
     }
 
     fn fingerprint(&self) -> u64 {
-        lockstep_nn::fingerprint()
+        lockstep_nn::fingerprint_in(self.model.precision())
     }
 
     fn replica<'a>(

@@ -59,6 +59,9 @@ impl Learner for Training {
         reporter: &mut Reporter,
     ) -> Result<GenerationEnd, LearnerFailure> {
         let assignment = gang.assignment();
+        if let Some(note) = self.opened.take_note() {
+            reporter.warnings()(note);
+        }
         let join = |plan| Ok(gang.join(plan)?);
         // The number of workers may have changed since the generation before.
         let part = LearnerPart::of(assignment).map_err(|error| failure(error, 0))?;
@@ -75,8 +78,32 @@ fn failure(error: TrainError, step: u64) -> LearnerFailure {
     LearnerFailure {
         peer_lost: error.is_peer_lost(),
         again: false,
+        ends_process: matches!(&error, TrainError::Cuda(error) if error.is_of_process()),
         waiting_for: error.waiting_for(),
         step,
         error: error.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lockstep_cuda::CudaError;
+
+    #[test]
+    fn a_gpu_that_fails_ends_the_process_and_one_that_is_too_small_ends_the_run() {
+        let failed = |error: CudaError| failure(error.into(), 7).ends_process;
+        assert!(failed(CudaError::Lost {
+            index: 0,
+            name: "a GPU".to_owned(),
+            seconds: 600,
+        }));
+        assert!(!failed(CudaError::OutOfMemory {
+            device: "a GPU".to_owned(),
+            what: "a network".to_owned(),
+            asked: 2,
+            free: 1,
+            total: 1,
+        }));
     }
 }

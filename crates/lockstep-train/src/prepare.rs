@@ -14,12 +14,14 @@ use crate::targets::{self, loss};
 use crate::threads;
 use lockstep_base::cores;
 use lockstep_base::fs::CacheDir;
+use lockstep_cuda::DeviceChoice;
 use lockstep_data::{TargetKind, lane_rows};
 use lockstep_events::event::WorkerThreads;
 use lockstep_gang::{Plan, ShmCollective};
 use lockstep_learner::LayerLine;
 use lockstep_measure::BestBy;
-use lockstep_nn::{Capacity, Dims, LayerSummary, Layout, Loss, Model, Threads};
+use lockstep_nn::fixed16::Engine;
+use lockstep_nn::{Capacity, Dims, LayerSummary, Layout, Loss, Model, Precision, Threads};
 use lockstep_place::Place;
 use lockstep_resolve::{ClassWeights, ImageChanges, ResolvedJob, TrainingSettings};
 
@@ -119,6 +121,35 @@ fn odd(settings: &TrainingSettings, data: &DataFacts, outputs: usize) -> Vec<Str
     notes
 }
 
+/// Rows of a lane from which on products in fixed point are worth what it takes to make their operands.
+const ROWS_FOR_FIXED16: usize = 64;
+
+/// What to say of products in fixed point where they are not faster.
+fn precision_note(settings: &TrainingSettings, data: &DataFacts, model: &Model) -> Option<String> {
+    if settings.learner.precision == Precision::F32 {
+        return None;
+    }
+    let engine = Engine::current();
+    if !engine.is_fast() {
+        return Some(format!(
+            "train.precision is \"fixed16\", and this machine has no AMX: it computes the same weights as one that has \
+             it, but with {} it is no faster than with \"f32\"",
+            engine.name()
+        ));
+    }
+    let rows = largest_lane(settings, data);
+    let is_of_images = model
+        .summary()
+        .iter()
+        .any(|layer| layer.output.pixels() > 1);
+    (!is_of_images && rows < ROWS_FOR_FIXED16).then(|| {
+        format!(
+            "train.precision is \"fixed16\", and a lane has {rows} rows: dense layers are faster with it from about \
+             {ROWS_FOR_FIXED16} on"
+        )
+    })
+}
+
 /// Plans a job on data of which only this is known: none of it need be there yet.
 ///
 /// # Errors
@@ -170,6 +201,7 @@ pub fn plan(settings: &TrainingSettings, data: &DataFacts) -> Result<Prepared, T
         layers: model.summary().iter().map(layer_line).collect(),
         metrics: metrics(model.loss()),
         notes: (odd(settings, data, model.outputs()).into_iter())
+            .chain(precision_note(settings, data, &model))
             .chain(layer_rates::note(layout))
             .collect(),
         data: data.clone(),
@@ -298,7 +330,8 @@ pub(crate) fn model_on(
     let [channels, height, width] = data.shape;
     let input = Dims::image(height, width, channels);
     let rates = layer_rates::of(&settings.learner);
-    let model = Model::with_rates(&rates, threads, &layers, input, capacity);
+    let precision = settings.learner.precision;
+    let model = Model::in_precision(precision, &rates, threads, &layers, input, capacity);
     let model = model.map_err(|error| network::refusal(&settings.network, error))?;
     let said = settings.learner.loss;
     Ok(model.minimising(said.unwrap_or(loss(data.kind))))
@@ -357,6 +390,14 @@ fn check(settings: &TrainingSettings, data: &DataFacts, model: &Model) -> Result
         return Err(TrainError::misfit(
             "data.train",
             format!("all samples are of the class `{only}`: there is nothing to tell apart"),
+        ));
+    }
+    if let (Precision::Fixed16, DeviceChoice::Cuda(_)) =
+        (settings.learner.precision, settings.device)
+    {
+        return Err(TrainError::misfit(
+            "train.device",
+            "\"fixed16\" is computed on processors only for now; use `device = \"cpu\"`, or `precision = \"f32\"`",
         ));
     }
     if settings.workers > samples {

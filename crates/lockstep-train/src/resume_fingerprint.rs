@@ -6,6 +6,7 @@
 use crate::prepare::steps_per_epoch;
 use crate::pretrained;
 use crate::sets::Sets;
+use lockstep_nn::Precision;
 use lockstep_resolve::{TrainingSettings, hide_secrets};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -27,6 +28,7 @@ impl ResumeFingerprint {
         value["samples"] = json!(sets.sha256());
         value["layout"] = json!(lockstep_nn::LAYOUT_VERSION);
         value["numerics"] = json!(lockstep_nn::NUMERICS_VERSION);
+        value["train"]["precision"] = json!(settings.learner.precision);
         if !sets.train.table().columns.is_empty() {
             value["data"]["standardise"] = json!(settings.standardise);
         }
@@ -59,6 +61,10 @@ impl ResumeFingerprint {
         if !table.columns.is_empty() && was["data"]["standardise"].is_null() {
             // Earlier versions left plain numbers as they were.
             was["data"]["standardise"] = json!(!table.is_plain());
+        }
+        if was["train"]["precision"].is_null() {
+            // Earlier versions had no other.
+            was["train"]["precision"] = json!(Precision::F32);
         }
         let was = &was;
         let Self(is) = Self::new(

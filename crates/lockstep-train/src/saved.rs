@@ -7,7 +7,7 @@ use crate::card::{self, Card};
 use crate::{TrainError, network, pretrained, weights};
 use lockstep_data::{Encoding, InputColumn, Normalisation, StoredElement};
 use lockstep_model::{Outputs, inputs};
-use lockstep_nn::{Dims, Loss, Model, NamedLayer};
+use lockstep_nn::{Dims, Loss, Model, NamedLayer, Precision};
 use lockstep_place::{Place, PlaceError};
 use lockstep_resolve::PictureInput;
 use lockstep_runs::RunDir;
@@ -61,6 +61,8 @@ pub struct SavedModel {
     pub outputs: Outputs,
     /// What it is measured by.
     pub loss: Loss,
+    /// How its products were computed in training.
+    pub precision: Precision,
     /// The network for one sample at a time, which says where each tensor lies.
     pub model: Model,
     /// Its weights and running statistics, as the model's layout has them.
@@ -133,6 +135,7 @@ impl SavedModel {
             pictures: card.pictures,
             normalise: card.normalise,
             outputs,
+            precision: card.precision,
             model,
             state,
             weights_sha256: card.weights_sha256,

@@ -1,12 +1,15 @@
 //! A trained model, ready to predict: all that is needed is the `model` folder of its run.
 
+use crate::cuda::GpuScorer;
+use crate::device::{Objective, Scorer};
 use crate::evaluate::{Evaluator, rows_at_once};
 use crate::host::HostScorer;
 use crate::{InputElement, SavedModel, TrainError};
+use lockstep_cuda::{DeviceChoice, ModelDescription, Predictor};
 use lockstep_data::{Dataset, InputColumn, Normaliser, StoredElement, TargetKind};
-use lockstep_learner::{LearnerError, TrainedModel};
+use lockstep_learner::{LearnerError, ModelDevice, TrainedModel};
 use lockstep_model::{BLOCK_ROWS, Block, Outputs, Predictions, RowOutput};
-use lockstep_nn::{Model, Threads};
+use lockstep_nn::{Capacity, LayerRates, Model, Precision, Threads};
 use lockstep_resolve::PictureInput;
 use lockstep_runs::RunDir;
 use std::ops::Range;
@@ -14,26 +17,41 @@ use std::ops::Range;
 /// A model with the weights that a run ended with.
 pub(crate) struct Trained {
     saved: SavedModel,
+    network: Network,
     normaliser: Normaliser,
     evaluator: Evaluator,
 }
 
+/// What its network is computed on.
+enum Network {
+    /// The processor.
+    Host(Box<Model>),
+    /// A GPU.
+    Gpu(Box<Predictor>),
+}
+
 impl Trained {
-    /// Opens the model that a run ended with, to predict with so many threads.
+    /// Opens the model that a run ended with, to predict on a device.
     ///
     /// # Errors
-    /// When the run has no model yet, or its files are damaged or do not belong together.
-    pub(crate) fn open(run: &RunDir, threads: usize) -> Result<Self, TrainError> {
-        let mut saved = SavedModel::open(run)?;
+    /// When the run has no model yet, its files are damaged or do not belong together, or the device cannot be used.
+    pub(crate) fn open(run: &RunDir, on: ModelDevice) -> Result<Self, TrainError> {
+        let saved = SavedModel::open(run)?;
         let refused = |reason: String| TrainError::Trained {
             path: saved.path.clone(),
             reason,
         };
         let (input, outputs) = (saved.dims(), &saved.outputs);
-        let compute = Threads::with_threads(threads).map_err(|error| refused(error.to_string()))?;
-        let build = |rows| match Model::on(&compute, &saved.layers, input, rows) {
-            Ok(model) => Ok(model.minimising(saved.loss)),
-            Err(error) => Err(refused(error.to_string())),
+        let compute =
+            Threads::with_threads(on.threads).map_err(|error| refused(error.to_string()))?;
+        let rates = LayerRates::default();
+        let build = |rows| {
+            let (layers, capacity) = (&saved.layers, Capacity { rows, lanes: 1 });
+            let precision = saved.precision;
+            match Model::in_precision(precision, &rates, &compute, layers, input, capacity) {
+                Ok(model) => Ok(model.minimising(saved.loss)),
+                Err(error) => Err(refused(error.to_string())),
+            }
         };
         let smallest = build(1)?;
         let first = smallest.workspace_bytes();
@@ -45,9 +63,25 @@ impl Trained {
             None => Normaliser::of(saved.normalise.as_ref(), channels)?,
         };
         let evaluator = Evaluator::new(input.len(), rows, outputs.clone());
-        saved.model = build(rows)?;
+        let choice = match (saved.precision, on.choice) {
+            (Precision::F32, choice) => choice,
+            (Precision::Fixed16, DeviceChoice::Cuda(_)) => {
+                let reason = "it was trained with precision \"fixed16\", which is computed on processors only";
+                return Err(refused(reason.to_owned()));
+            }
+            (Precision::Fixed16, _) => DeviceChoice::Cpu,
+        };
+        let network = match choice.open(on.worker)?.gpu {
+            None => Network::Host(Box::new(build(rows)?)),
+            Some(gpu) => {
+                let model = ModelDescription::of(&smallest);
+                let predictor = Predictor::new(&gpu, model, &saved.state, rows)?;
+                Network::Gpu(Box::new(predictor))
+            }
+        };
         Ok(Self {
             saved,
+            network,
             normaliser,
             evaluator,
         })
@@ -125,24 +159,34 @@ impl TrainedModel for Trained {
                 probabilities,
                 ..
             } = &mut block;
-            let mut network = HostScorer {
-                model: &mut self.saved.model,
-                values: &self.saved.state,
+            let mut on_host;
+            let mut on_gpu;
+            let network: &mut dyn Scorer = match &mut self.network {
+                Network::Host(model) => {
+                    let values = &self.saved.state;
+                    on_host = HostScorer { model, values };
+                    &mut on_host
+                }
+                Network::Gpu(predictor) => {
+                    let objective = Objective::of(&self.saved.model);
+                    on_gpu = GpuScorer {
+                        predictor,
+                        objective,
+                    };
+                    &mut on_gpu
+                }
             };
-            let sum = self.evaluator.block(
-                &mut network,
-                (set, samples),
-                &self.normaliser,
-                &mut |said| {
-                    predictions.push(said);
-                    if let RowOutput::Class(scores, softmax, _) = said
-                        && all
-                    {
-                        let of = |&score: &f32| softmax.probability(score) as f32;
-                        probabilities.extend(scores.iter().map(of));
-                    }
-                },
-            )?;
+            let sum =
+                self.evaluator
+                    .block(network, (set, samples), &self.normaliser, &mut |said| {
+                        predictions.push(said);
+                        if let RowOutput::Class(scores, softmax, _) = said
+                            && all
+                        {
+                            let of = |&score: &f32| softmax.probability(score) as f32;
+                            probabilities.extend(scores.iter().map(of));
+                        }
+                    })?;
             block.losses.push(sum.loss.loss);
         }
         self.saved.outputs.decide(&mut block.predictions);

@@ -10,7 +10,8 @@ use lockstep_events::control::Assignment;
 use lockstep_events::event::WorkerThreads;
 use lockstep_learner::{
     Coordinator, EarlierRun, Fact, Forecast, FoundData, Learner, LearnerError, LearnerFailure,
-    LearnerNeeds, LearnerType, ResumePoint, RunFacts, RunPlan, TrainedModel, VectorFacts,
+    LearnerNeeds, LearnerType, ModelDevice, ResumePoint, RunFacts, RunPlan, TrainedModel,
+    VectorFacts,
 };
 use lockstep_resolve::{PictureInput, ResolvedTrees};
 use lockstep_runs::RunDir;
@@ -45,10 +46,10 @@ impl LearnerType for TreesLearner {
     fn open_model(
         &self,
         run: &RunDir,
-        threads: usize,
+        on: ModelDevice,
     ) -> Result<Option<Box<dyn TrainedModel>>, LearnerError> {
         Ok(match is_of_trees(run)? {
-            true => Some(Box::new(TrainedTrees::open(run, threads)?)),
+            true => Some(Box::new(TrainedTrees::open(run, on.threads)?)),
             false => None,
         })
     }

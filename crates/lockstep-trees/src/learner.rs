@@ -154,6 +154,7 @@ fn failure(error: TreesError, step: u64) -> LearnerFailure {
     LearnerFailure {
         peer_lost: shared,
         again: false,
+        ends_process: false,
         waiting_for: None,
         step,
         error: error.into(),

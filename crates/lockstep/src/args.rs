@@ -40,7 +40,7 @@ use clap::builder::ArgPredicate;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, Args, FromArgMatches, Parser, Subcommand, ValueEnum, ValueHint};
 use lockstep_cluster::submit::JobSource;
-use lockstep_job::{Job, Location, Override};
+use lockstep_job::{Job, JobDevice, Location, Override};
 use lockstep_learner::ForkFrom;
 use lockstep_runs::{STORE_VARIABLE, named_store};
 use std::ffi::OsString;
@@ -447,6 +447,10 @@ pub(crate) struct ModelArgs {
     /// Worker processes; by default as many as the run's job has
     #[arg(short, long, value_name = "N", value_parser = number::<usize>)]
     pub(crate) workers: Option<usize>,
+    /// What a network, and the encoder of pictures, is computed on: auto, cpu, cuda, or cuda:1 for the second GPU; by
+    /// default a GPU if there is one, unless the run's job says cpu
+    #[arg(long, value_name = "DEVICE", value_parser = JobDevice::parse)]
+    pub(crate) device: Option<JobDevice>,
     /// Set a key of the run's job to a TOML value; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value)]
     pub(crate) set: Vec<String>,

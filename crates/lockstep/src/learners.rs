@@ -54,6 +54,16 @@ pub(crate) fn coordinator(job: &Job, folder: &Path) -> Result<Box<dyn Coordinato
     })
 }
 
+/// The same as [`coordinator`] on this machine, where nobody keeps GPUs for the workers: they use those that are there.
+pub(crate) fn coordinator_here(
+    job: &Job,
+    folder: &Path,
+) -> Result<Box<dyn Coordinator>, LearnerError> {
+    let mut job = job.clone();
+    job.resources.gpus = 0.0;
+    coordinator(&job, folder)
+}
+
 /// Writes networks as ONNX beside their weights.
 struct OnnxExporter;
 

@@ -172,7 +172,9 @@ pub(crate) fn a_kernel_that_went_wrong_is_told_by_all_that_follows(driver: &dyn 
     };
     // SAFETY: nothing is there, which is what is tried; a GPU's own memory is protected.
     unsafe { device.launch(stream, copy, grid, &nowhere) }.unwrap();
-    let first = device.wait_for_stream(stream).unwrap_err().to_string();
+    let first = device.wait_for_stream(stream).unwrap_err();
+    assert!(first.is_of_process(), "another process may use the GPU");
+    let first = first.to_string();
     let wanted = ["computing on GPU 0", "CUDA_ERROR_ILLEGAL_ADDRESS", "Xid"];
     assert!(wanted.iter().all(|word| first.contains(word)), "{first}");
     let later = [

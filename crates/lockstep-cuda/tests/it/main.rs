@@ -59,6 +59,21 @@ mod emulated {
     }
 
     #[test]
+    fn the_emulated_gpu_has_the_processors_bits_of_encoders() {
+        if let Some(driver) = emulated() {
+            conformance::all_encoders(&driver);
+        }
+    }
+
+    #[test]
+    #[ignore = "takes a minute"]
+    fn the_emulated_gpu_has_the_processors_bits_of_whole_encoders() {
+        if let Some(driver) = emulated() {
+            conformance::whole_encoders(&driver);
+        }
+    }
+
+    #[test]
     #[ignore = "takes half a minute"]
     fn the_emulated_gpu_has_the_processors_bits_of_resnets() {
         if let Some(driver) = emulated() {
@@ -109,6 +124,14 @@ mod gpu {
     fn a_gpu_has_the_processors_bits_of_resnets() {
         if let Some(driver) = real() {
             conformance::all_resnets(&driver);
+        }
+    }
+
+    #[test]
+    fn a_gpu_has_the_processors_bits_of_encoders() {
+        if let Some(driver) = real() {
+            conformance::all_encoders(&driver);
+            conformance::whole_encoders(&driver);
         }
     }
 }

@@ -240,3 +240,47 @@ fn what_does_not_fit_is_refused_with_what_would() {
         "{found}"
     );
 }
+
+#[test]
+fn a_gpu_that_is_lost_in_a_step_is_told_by_all_that_follows_and_another_goes_on() {
+    let Some(driver) = emulated() else { return };
+    let case = example();
+    let whole = Gpu::of(&driver, 0).unwrap();
+    let mut expected = device(&whole, &case);
+    let mut training = device(
+        &Gpu::of(&driver.losing_the_gpu_at(case.steps() + 2), 0).unwrap(),
+        &case,
+    );
+    train(&mut training, &case, 0);
+    train(&mut expected, &case, 0);
+    let mut plane = vec![0.0; case.values.len()];
+    training.read_plane(0, &mut plane).unwrap();
+    let kept = values(&training, &case);
+    // The second step of the second epoch.
+    begin(&mut training, &case, 1).unwrap();
+    training.queue_step().unwrap();
+    let errors = [
+        training.queue_step().unwrap_err(),
+        training.report().unwrap_err(),
+        training.read_values(&mut plane.clone()).unwrap_err(),
+        training.scores(case.scored()).unwrap_err(),
+        begin(&mut training, &case, 1).unwrap_err(),
+    ];
+    for error in errors {
+        assert!(error.is_of_process(), "{error}");
+        assert!(error.to_string().contains("is taken for lost"), "{error}");
+    }
+    drop(training);
+    // What was kept before goes on elsewhere.
+    let beginning = Beginning {
+        values: &kept,
+        planes: &[&plane],
+        average: None,
+    };
+    let set = Some(data(&whole, &case));
+    let mut again = Training::new(&whole, setup(&case), set, beginning).unwrap();
+    for training in [&mut again, &mut expected] {
+        train(training, &case, 1);
+    }
+    assert_eq!(values(&again, &case), values(&expected, &case));
+}

@@ -11,9 +11,10 @@ use crate::tasks::{self, CrewSettings, TaskEvent, TaskFailure, Work};
 use crate::{EngineError, StopFlag};
 use lockstep_base::cores;
 use lockstep_base::fs::remove_leftover;
+use lockstep_cuda::DeviceChoice;
 use lockstep_embed::{
     EmbedError, EmbedRecipe, EncoderModel, FinishedPart, Inventory, ListedPicture, PartMaker,
-    PartTask, SkippedPicture, check_share, find, part_number, write_list,
+    PartTask, SkippedPicture, check_share, find, gpu_memory, part_number, write_list,
 };
 use lockstep_events::event::{Embedded, Event};
 use lockstep_launch::Launcher;
@@ -53,6 +54,7 @@ pub struct EmbedRequest<'a> {
 struct EmbedSetup {
     recipe: EmbedRecipe,
     batch: usize,
+    device: DeviceChoice,
     memory: u64,
     access: Access,
 }
@@ -96,6 +98,7 @@ pub fn embed(
         let setup = EmbedSetup {
             recipe: recipe.clone(),
             batch: embedding.batch,
+            device: decide(embedding, events),
             memory: embedding.memory,
             access: request.access.clone(),
         };
@@ -109,6 +112,19 @@ pub fn embed(
         conclude(set, made, embedding.max_bad, began, events)?;
     }
     Ok(Some(recipe))
+}
+
+/// Decides what the workers encode on, and says so if it is a GPU, or why it is none.
+fn decide(embedding: &EmbedPlan, events: &mut dyn FnMut(Event)) -> DeviceChoice {
+    let decision = embedding.device.decide(embedding.asks_gpus);
+    if let Some(gpu) = &decision.gpu {
+        let message = format!("encoding on {gpu}");
+        events(Event::Preparing { message });
+    }
+    if let Some(message) = decision.note {
+        events(Event::Note { message });
+    }
+    decision.choice
 }
 
 /// The encoder, and what is done with every picture.
@@ -142,6 +158,8 @@ fn recipe(
 pub struct Forecast {
     /// Numbers in a vector.
     pub width: usize,
+    /// What it is computed on, in words.
+    pub device: String,
     /// The sets: `train` is the first.
     pub sets: Vec<SetForecast>,
 }
@@ -175,7 +193,15 @@ pub fn forecast(
     events: &mut dyn FnMut(Event),
 ) -> Result<Forecast, EngineError> {
     let (model, recipe) = recipe(embedding, events)?;
-    let width = model.encoder(1)?.width();
+    let parts = model.parts()?;
+    let decision = embedding.device.decide(embedding.asks_gpus);
+    let device = match &decision.gpu {
+        None => decision.words().to_owned(),
+        Some(gpu) => {
+            let bytes = gpu_memory(&parts, embedding.batch)? as f64 / 1e6;
+            format!("{gpu}, with {bytes:.1} MB of its memory in each worker")
+        }
+    };
     let sets = take_stock(embedding, SampleUse::Measure, &recipe, events)?;
     let of_set = |set: Set| {
         let classes: BTreeSet<&str> = set
@@ -195,7 +221,8 @@ pub fn forecast(
         }
     };
     Ok(Forecast {
-        width,
+        width: parts.width(),
+        device,
         sets: sets.into_iter().map(of_set).collect(),
     })
 }
@@ -372,13 +399,19 @@ fn remove_strays(set: &Set) -> Result<(), EmbedError> {
     Ok(())
 }
 
-/// The worker's side: makes the parts that it is handed.
+/// The worker's side, of the worker of this number: makes the parts that it is handed.
 ///
 /// # Errors
-/// When the encoder cannot be built.
-pub fn work(setup: Value) -> Result<Work, TaskFailure> {
+/// When the encoder cannot be built, or the GPU that was asked for cannot be used.
+pub fn work(worker: usize, setup: Value) -> Result<Work, TaskFailure> {
     let setup: EmbedSetup = serde_json::from_value(setup).map_err(|error| error.to_string())?;
-    let maker = PartMaker::open(&setup.recipe, setup.batch, setup.memory, cores::usable());
+    let opened = setup.device.open(worker);
+    let opened = opened.map_err(|error| TaskFailure::of(&error))?;
+    if let Some(note) = &opened.note {
+        eprintln!("{note}");
+    }
+    let on = (cores::usable(), opened.gpu.as_ref());
+    let maker = PartMaker::open(&setup.recipe, setup.batch, setup.memory, on);
     let mut maker = maker.map_err(|error| TaskFailure::of(&error))?;
     Ok(Box::new(move |order, progress| {
         let order: PartOrder = serde_json::from_value(order).map_err(|error| error.to_string())?;
@@ -387,7 +420,10 @@ pub fn work(setup: Value) -> Result<Work, TaskFailure> {
         let (folder, store) = (place(&order.folder)?, place(&order.store)?);
         let mut tell = |pictures: usize| progress(Value::from(pictures));
         let finished = maker.make(&order.part, &folder, &store, &mut tell);
-        let finished = finished.map_err(|error| TaskFailure::of(&error))?;
+        let finished = finished.map_err(|error| TaskFailure {
+            ends_process: error.is_of_process(),
+            ..TaskFailure::of(&error)
+        })?;
         serde_json::to_value(finished).map_err(|error| error.to_string().into())
     }))
 }

@@ -64,6 +64,14 @@ pub enum InferError {
         /// The run's name.
         run: String,
     },
+    /// A GPU was asked for, and the model is none that is computed on one.
+    #[error(
+        "the model of {run} is no network, and only networks are computed on a GPU; leave out --device"
+    )]
+    NoNetwork {
+        /// The run's name.
+        run: String,
+    },
     /// The encoder that made the vectors which the model was trained on is gone.
     #[error(
         "{run} was trained on vectors of an encoder that is not at {} (SHA-256 {sha256}); say where it is: --set \

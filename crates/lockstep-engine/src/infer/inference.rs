@@ -6,14 +6,15 @@ use crate::tasks::CrewSettings;
 use crate::{EngineError, StopFlag};
 use lockstep_base::fs::CacheDir;
 use lockstep_base::known_encoders::EncoderRef;
+use lockstep_cuda::DeviceChoice;
 use lockstep_data::{DataError, Dataset, KeptColumn, SkippedFile, Source};
 use lockstep_events::event::Event;
-use lockstep_job::{Data, DataRef, Job, Location};
+use lockstep_job::{Data, DataRef, Job, JobDevice, Location};
 use lockstep_launch::Launcher;
-use lockstep_learner::Learners;
+use lockstep_learner::{Learners, ModelDevice};
 use lockstep_model::{Block, Outputs, PictureFiles, class_name, open_test, test_source};
 use lockstep_place::Access;
-use lockstep_resolve::{PictureInput, ResolveError, TestSource, access};
+use lockstep_resolve::{PictureInput, ResolveError, TestSource, access, device};
 use lockstep_runs::RunDir;
 
 /// What starts so many workers of a job.
@@ -30,6 +31,10 @@ pub struct OpenRequest<'a> {
     pub set: &'a [String],
     /// Worker processes, if not as many as the run's job has.
     pub workers: Option<usize>,
+    /// What the model and the encoder are computed on, if not what the run's job says.
+    pub device: Option<JobDevice>,
+    /// Whether workers run on a cluster, which keeps for them what the run's job asks for.
+    pub is_on_cluster: bool,
     /// The learners that models are known to.
     pub learners: Learners,
     /// Resolves the test set of a job.
@@ -144,8 +149,24 @@ impl<'a> Inference<'a> {
         if !jobs.iter().all(has_test) {
             return Err(InferError::NoSamples { run: run.name });
         }
+        let asks_gpu = matches!(request.device, Some(JobDevice::Cuda(_)));
+        if asks_gpu && jobs[0].device().is_none() {
+            return Err(InferError::NoNetwork { run: run.name });
+        }
+        if !request.is_on_cluster {
+            jobs.iter_mut().for_each(|job| job.resources.gpus = 0.0);
+        }
+        for device in jobs.iter_mut().flat_map(Job::devices_mut) {
+            *device = match (request.device, *device) {
+                (Some(asked), _) => asked,
+                // What was trained on a GPU can be asked where there is none.
+                (None, JobDevice::Cuda(_)) => JobDevice::Auto,
+                (None, own) => own,
+            };
+        }
         let cache = CacheDir::locate()?;
-        let trained = request.learners.open_model(&run, 1)?;
+        let processor = ModelDevice::processor(1);
+        let trained = request.learners.open_model(&run, processor)?;
         let outputs = trained.outputs();
         let workers = request.workers.unwrap_or(jobs[0].workers().max).max(1);
         let mut all = Vec::new();
@@ -210,6 +231,21 @@ impl<'a> Inference<'a> {
         }))
     }
 
+    /// What its workers compute on. Says so if it is a GPU, or why it is none.
+    fn device(&self, events: &mut dyn FnMut(Event)) -> DeviceChoice {
+        // Only networks are computed on a GPU.
+        let asked = self.job.device().map_or(DeviceChoice::Cpu, device);
+        let decision = asked.decide(self.job.resources.gpus > 0.0);
+        if let Some(gpu) = &decision.gpu {
+            let message = format!("predicting on {gpu}");
+            events(Event::Preparing { message });
+        }
+        if let Some(message) = decision.note {
+            events(Event::Note { message });
+        }
+        decision.choice
+    }
+
     /// The files that the vectors of its sets were made of, if they are vectors of pictures.
     pub fn picture_files(&self) -> Option<PictureFiles<'_>> {
         PictureFiles::of(self.pictures.as_ref(), &self.access)
@@ -233,6 +269,7 @@ impl<'a> Inference<'a> {
             access: &self.access,
             source: &samples.source,
             threads: self.job.threads(),
+            device: self.device(events),
             probabilities,
             crew: self.crew,
             stop: self.stop.clone(),

@@ -22,10 +22,11 @@ use crate::tasks::{self, CrewSettings, TaskEvent, TaskFailure, Work};
 use crate::{EngineError, StopFlag};
 use lockstep_base::cores;
 use lockstep_base::fs::CacheDir;
+use lockstep_cuda::DeviceChoice;
 use lockstep_data::{DataError, Dataset, DecodedSet, Source};
 use lockstep_events::event::Event;
 use lockstep_launch::Launcher;
-use lockstep_learner::Learners;
+use lockstep_learner::{Learners, ModelDevice};
 use lockstep_model::{BLOCK_ROWS, Block, Outputs, Prediction, Predictions, open_test};
 use lockstep_place::{Access, Place};
 use lockstep_runs::RunDir;
@@ -50,6 +51,8 @@ struct InferRequest<'a> {
     pub source: &'a Source,
     /// Threads of a worker, if the job says how many.
     pub threads: Option<usize>,
+    /// What the model is computed on.
+    pub device: DeviceChoice,
     /// Whether the probabilities of all classes are wanted.
     pub probabilities: bool,
     /// Who does it.
@@ -66,6 +69,7 @@ struct InferSetup {
     run: String,
     access: Access,
     threads: Option<usize>,
+    device: DeviceChoice,
     set: DecodedSet,
     source: Source,
     probabilities: bool,
@@ -109,6 +113,7 @@ fn infer<E: From<EngineError>>(
         run: whole_name(request.run.place()),
         access: request.access.clone(),
         threads: request.threads,
+        device: request.device,
         set: set.decoded(),
         source: request.source.clone(),
         probabilities: request.probabilities,
@@ -173,16 +178,22 @@ fn pieces(rows: usize, workers: usize) -> (Vec<usize>, usize) {
     ((0..rows).step_by(size).collect(), size)
 }
 
-/// The worker's side: predicts the pieces that it is handed, with a model of one of `learners`.
+/// The worker's side, of the worker of this number: predicts the pieces that it is handed, with a model of one of
+/// `learners`.
 ///
 /// # Errors
-/// When the model or the set cannot be opened.
-pub fn work(setup: Value, learners: Learners) -> Result<Work, TaskFailure> {
+/// When the model or the set cannot be opened, or the GPU that was asked for cannot be used.
+pub fn work(worker: usize, setup: Value, learners: Learners) -> Result<Work, TaskFailure> {
     let setup: InferSetup = serde_json::from_value(setup).map_err(|error| error.to_string())?;
     let place = Place::parse(&setup.run, &setup.access);
     let run = RunDir::open(&place.map_err(|error| TaskFailure::of(&error))?)
         .map_err(|error| TaskFailure::of(&error))?;
-    let trained = learners.open_model(&run, setup.threads.unwrap_or_else(cores::usable));
+    let on = ModelDevice {
+        threads: setup.threads.unwrap_or_else(cores::usable),
+        choice: setup.device,
+        worker,
+    };
+    let trained = learners.open_model(&run, on);
     let mut trained = trained.map_err(|error| TaskFailure::of(&error))?;
     let set = match Dataset::reopen(&setup.set) {
         Err(DataError::DecodedGone { .. }) => open_here(&setup, trained.outputs())?,

@@ -28,6 +28,8 @@ pub struct TaskFailure {
     pub error: String,
     /// Whether it may be gone later: a store is out of reach.
     pub passing: bool,
+    /// Whether only this process can do nothing more: another one in its place goes on. Then it ends as one that dies.
+    pub ends_process: bool,
 }
 
 impl TaskFailure {
@@ -36,6 +38,7 @@ impl TaskFailure {
         Self {
             error: describe(error),
             passing: is_passing(error),
+            ends_process: false,
         }
     }
 }
@@ -46,11 +49,12 @@ impl From<String> for TaskFailure {
         Self {
             error,
             passing: false,
+            ends_process: false,
         }
     }
 }
 
-/// Does a task worker's work in this process: `open` is told what the tasks are and what they have in
+/// Does a task worker's work in this process: `open` is told the worker's number, what the tasks are and what they have in
 /// common, and returns what does one; that is then called for every task that the coordinator sends.
 ///
 /// Does not return while the coordinator lives, unless something fails. Ends the process when standard
@@ -61,7 +65,7 @@ impl From<String> for TaskFailure {
 /// When this process was not started as a task worker, or a task fails. The coordinator knows that
 /// already.
 pub fn serve(
-    open: impl FnOnce(&str, Value) -> Result<Work, TaskFailure>,
+    open: impl FnOnce(usize, &str, Value) -> Result<Work, TaskFailure>,
 ) -> Result<(), WorkerError> {
     die_with_parent().map_err(system("die with the parent"))?;
     let mut first = String::new();
@@ -86,16 +90,23 @@ pub fn serve(
     show_life().map_err(system("start a thread"))?;
 
     let failed = |task, failure: TaskFailure| {
-        let TaskFailure { error, passing } = failure;
-        let message = error.clone();
-        say(&FromTaskWorker::Failed {
-            task,
+        let TaskFailure {
             error,
             passing,
-        });
+            ends_process,
+        } = failure;
+        let message = error.clone();
+        match ends_process {
+            true => eprintln!("{error}"),
+            false => say(&FromTaskWorker::Failed {
+                task,
+                error,
+                passing,
+            }),
+        }
         Err(WorkerError::Task(message))
     };
-    let mut work = match open(&kind, setup) {
+    let mut work = match open(worker, &kind, setup) {
         Ok(work) => work,
         Err(error) => return failed(None, error),
     };

@@ -26,7 +26,7 @@ const HANGING: Duration = Duration::from_secs(4);
 #[test]
 fn a_worker() {
     if std::env::var_os(WORKER).is_some() {
-        let _ = tasks::serve(|kind, setup| match kind {
+        let _ = tasks::serve(|_, kind, setup| match kind {
             "test" => Ok(worker(&setup)),
             _ => Err(format!("what is {kind}?").into()),
         });

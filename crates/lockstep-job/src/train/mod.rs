@@ -9,7 +9,7 @@ mod workers;
 
 pub use class_weights::{ClassWeights, WeightRule};
 pub use decision::{JobDecision, JobThreshold, PositiveClass, ThresholdRule};
-pub use network::{JobLoss, NetworkTraining};
+pub use network::{JobLoss, JobPrecision, NetworkTraining};
 pub use workers::{Workers, WorkersRange};
 
 use crate::field::Field;

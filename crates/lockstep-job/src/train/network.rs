@@ -66,6 +66,10 @@ keys! {
             true => Some(share),
             false => field.reject("must be greater than 0", "for example 0.999"),
         };
+        /// How products are computed: `"f32"`, or `"fixed16"`, which is faster on processors with AMX and has the same bits
+        /// on all. It changes the weights.
+        #[serde(default)]
+        precision: JobPrecision = hidden(JobPrecision::default()) => Any;
         /// End after so many epochs without a better value of `checkpoint.best` on validation data. The best epoch's
         /// weights are kept, as always. If left out, all epochs are trained.
         patience: Option<u32> = optional => 1..=u32::MAX;
@@ -79,6 +83,23 @@ keys! {
         };
         /// At the end, write the model also as ONNX, for other programs: `model/model.onnx` in the run's folder.
         onnx: bool = default(false) => Any;
+    }
+}
+
+words! {
+    /// How the products of a network are computed.
+    pub enum JobPrecision {
+        /// In single precision.
+        "f32" F32
+        /// In 16-bit fixed point, with exact sums.
+        "fixed16" Fixed16
+    }
+}
+
+/// That of jobs that do not say it.
+impl Default for JobPrecision {
+    fn default() -> Self {
+        Self::F32
     }
 }
 

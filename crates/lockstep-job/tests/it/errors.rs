@@ -275,6 +275,7 @@ fn every_mistake_is_named_at_its_place_with_what_would_be_right() {
         (optimizer, "optimizer = { kind = \"sgd\" }\npatience = 0", "11:12", "at least 1", ""),
         (optimizer, "optimizer = { kind = \"sgd\" }\naverage = 0.0", "11:11", "greater than 0", "0.999"),
         (optimizer, "optimizer = { kind = \"sgd\" }\nlabel_smoothing = 1.0", "11:19", "less than 1", ""),
+        (optimizer, "optimizer = { kind = \"sgd\" }\nprecision = \"bf16\"", "11:13", "fixed16", ""),
         (optimizer, "optimizer = { kind = \"sgd\" }\nclass_weights = \"even\"", "11:17", "cannot be \"even\"", "balanced"),
         (optimizer, "optimizer = { kind = \"sgd\" }\nclass_weights = 2", "11:17", "\"balanced\" or an array", "[1.0, 2.5]"),
         (optimizer, "optimizer = { kind = \"sgd\" }\nclass_weights = [1, 0]", "11:21", "greater than 0", ""),

@@ -2,8 +2,9 @@
 
 use lockstep_job::{
     Bytes, Data, DataRef, Every, Job, JobAugment, JobCheckpoint, JobColumns, JobDecision,
-    JobDevice, JobError, JobNetwork, JobOptimizer, JobSchedule, JobTransport, Location, NetworkJob,
-    NetworkTraining, Override, Recover, Split, Storage, Train, Validation, Workers, template,
+    JobDevice, JobError, JobNetwork, JobOptimizer, JobPrecision, JobSchedule, JobTransport,
+    Location, NetworkJob, NetworkTraining, Override, Recover, Split, Storage, Train, Validation,
+    Workers, template,
 };
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -74,6 +75,7 @@ fn a_job_file_that_says_little_gets_the_documented_defaults() {
                 rates: Default::default(),
                 clip_norm: None,
                 average: None,
+                precision: JobPrecision::F32,
                 patience: None,
                 min_change: None,
                 onnx: false,

@@ -4,10 +4,10 @@ use lockstep_job::{
     Bytes, ClassWeights, Comparison, Condition, Data, DataRef, Embed, Every, Features, Job,
     JobAugment, JobBest, JobCheckpoint, JobColumnType, JobColumns, JobCsv, JobDecision, JobDevice,
     JobEncoding, JobFilter, JobGang, JobLayer, JobLoss, JobMetrics, JobModel, JobNetwork,
-    JobNormalise, JobOptimizer, JobSchedule, JobSplit, JobThreshold, JobTransform, JobTransport,
-    Keep, Kube, Label, LearnerJob, Location, NetworkJob, NetworkTraining, Notify, Occasion, Pair,
-    Placement, PositiveClass, Recover, Resources, Run, Split, Storage, TensorBoard, ThresholdRule,
-    Toleration, Track, Train, Validation, Volume, VolumeSource, WeightRule, Workers,
+    JobNormalise, JobOptimizer, JobPrecision, JobSchedule, JobSplit, JobThreshold, JobTransform,
+    JobTransport, Keep, Kube, Label, LearnerJob, Location, NetworkJob, NetworkTraining, Notify,
+    Occasion, Pair, Placement, PositiveClass, Recover, Resources, Run, Split, Storage, TensorBoard,
+    ThresholdRule, Toleration, Track, Train, Validation, Volume, VolumeSource, WeightRule, Workers,
 };
 use lockstep_measure::{Best, OwnMetric};
 use proptest::collection::vec;
@@ -436,6 +436,7 @@ prop_compose! {
                         },
                     },
                     average: clip_norm.map(|norm| norm / 10.0),
+                    precision: if lanes > 2 { JobPrecision::Fixed16 } else { JobPrecision::F32 },
                     freeze: clip_norm.map(|_| "layers.0".to_owned()).into_iter().collect(),
                     rates: clip_norm.map(|norm| ("layer4.1".to_owned(), norm)).into_iter().collect(),
                     patience: clip_norm.map(|_| 7),
@@ -510,7 +511,7 @@ prop_compose! {
         match embed {
             Some((batch, part)) => {
                 let store = Location::new("az://container/vectors");
-                embedding(job, Embed { model: "efficientnet-lite0".to_owned().into(), batch, part, store, normalise })
+                embedding(job, Embed { model: "efficientnet-lite0".to_owned().into(), batch, device: JobDevice::Cuda(Some(1)), part, store, normalise })
             }
             None => job,
         }

@@ -2,11 +2,11 @@
 //! token that stands for the picture is projected to its vector.
 
 use super::attention::Attention;
+use super::clip_parts::{ClipBlockParts, ClipParts};
 use super::config::ClipConfig;
 use super::dense::{After, Dense};
 use super::norm::Norm;
-use super::weights::Weights;
-use super::{EncoderError, square};
+use super::square;
 use crate::buffer::Buffer;
 use crate::gemm::{Accumulate, Left, Shape, Span, Walk, nested_at};
 use crate::threads::{Grid, SharedMut, Threads};
@@ -45,45 +45,21 @@ pub(super) struct Clip {
 }
 
 impl Clip {
-    pub(super) fn new(
-        threads: &Threads,
-        config: &ClipConfig,
-        weights: &mut Weights<'_>,
-        rows: usize,
-    ) -> Result<Self, EncoderError> {
-        config.check()?;
-        let hidden = config.hidden_size;
-        let tokens = config.tokens();
-        let patches = patches(config, weights)?;
-        let class = weights.take("vision_model.embeddings.class_embedding", &[hidden])?;
-        let mut start = weights.take(
-            "vision_model.embeddings.position_embedding.weight",
-            &[tokens, hidden],
-        )?;
-        for (start, class) in start.iter_mut().zip(&class) {
-            *start += class;
-        }
-        let norm = |weights: &mut Weights<'_>, name: &str| {
-            Norm::new(weights, name, hidden, config.layer_norm_eps)
-        };
-        // Its name is misspelt in every file there is.
-        let before = norm(weights, "vision_model.pre_layrnorm")?;
-        let blocks = (0..config.num_hidden_layers)
-            .map(|i| {
-                TransformerBlock::new(config, weights, &format!("vision_model.encoder.layers.{i}"))
-            })
-            .collect::<Result<_, _>>()?;
-        let after = norm(weights, "vision_model.post_layernorm")?;
-        let width = config.projection_dim;
-        let projection = weights.take("visual_projection.weight", &[width, hidden])?;
+    pub(super) fn new(threads: &Threads, parts: ClipParts, rows: usize) -> Self {
+        let config = parts.config;
+        let (hidden, tokens) = (config.hidden_size, config.tokens());
+        let bend = After::Bend(config.hidden_act);
+        let blocks = parts.blocks.into_iter();
         let all = rows * tokens;
-        Ok(Self {
-            patches,
-            start: Buffer::from(&start[..]),
-            before,
-            blocks,
-            after,
-            projection: Dense::new(hidden, &projection, &vec![0.0; width], After::Nothing),
+        Self {
+            patches: Buffer::from(&parts.patches[..]),
+            start: Buffer::from(&parts.start[..]),
+            before: Norm::new(parts.before),
+            blocks: blocks
+                .map(|block| TransformerBlock::new(block, bend))
+                .collect(),
+            after: Norm::new(parts.after),
+            projection: Dense::new(&parts.projection, After::Nothing),
             attention: Attention::new(
                 threads,
                 rows,
@@ -94,8 +70,8 @@ impl Clip {
             tokens: Buffer::large(all * hidden),
             normalised: Buffer::large(all * hidden),
             wide: Buffer::large(all * config.intermediate_size.max(3 * hidden)),
-            config: config.clone(),
-        })
+            config,
+        }
     }
 
     /// The vectors of at most as many pictures as there are buffers for.
@@ -194,56 +170,15 @@ impl Clip {
     }
 }
 
-/// The weights of the patches, from outputs x channels x lines x columns to lines x columns x channels x
-/// outputs.
-fn patches(config: &ClipConfig, weights: &mut Weights<'_>) -> Result<Buffer, EncoderError> {
-    let (hidden, side) = (config.hidden_size, config.patch_size);
-    let name = "vision_model.embeddings.patch_embedding.weight";
-    let from = weights.take(name, &[hidden, 3, side, side])?;
-    let mut to = Buffer::zeros(from.len());
-    for output in 0..hidden {
-        for channel in 0..3 {
-            for pixel in 0..side * side {
-                to[(pixel * 3 + channel) * hidden + output] =
-                    from[(output * 3 + channel) * side * side + pixel];
-            }
-        }
-    }
-    Ok(to)
-}
-
 impl TransformerBlock {
-    fn new(
-        config: &ClipConfig,
-        weights: &mut Weights<'_>,
-        name: &str,
-    ) -> Result<Self, EncoderError> {
-        let (hidden, inner) = (config.hidden_size, config.intermediate_size);
-        let epsilon = config.layer_norm_eps;
-        let mut weight = Vec::with_capacity(3 * hidden * hidden);
-        let mut bias = Vec::with_capacity(3 * hidden);
-        for part in ["q_proj", "k_proj", "v_proj"] {
-            let name = format!("{name}.self_attn.{part}");
-            weight.extend(weights.take(&format!("{name}.weight"), &[hidden, hidden])?);
-            bias.extend(weights.take(&format!("{name}.bias"), &[hidden])?);
+    fn new(parts: ClipBlockParts, bend: After) -> Self {
+        Self {
+            before_attention: Norm::new(parts.before_attention),
+            attend: Dense::new(&parts.attend, After::Nothing),
+            out: Dense::new(&parts.out, After::Add),
+            before_products: Norm::new(parts.before_products),
+            up: Dense::new(&parts.up, bend),
+            down: Dense::new(&parts.down, After::Add),
         }
-        let bend = After::Bend(config.hidden_act);
-        let mut dense = |name: String, shape, after| Dense::named(weights, &name, shape, after);
-        let out = dense(
-            format!("{name}.self_attn.out_proj"),
-            (hidden, hidden),
-            After::Add,
-        )?;
-        let up = dense(format!("{name}.mlp.fc1"), (hidden, inner), bend)?;
-        let down = dense(format!("{name}.mlp.fc2"), (inner, hidden), After::Add)?;
-        let mut norm = |part| Norm::new(weights, &format!("{name}.{part}"), hidden, epsilon);
-        Ok(Self {
-            before_attention: norm("layer_norm1")?,
-            attend: Dense::new(hidden, &weight, &bias, After::Nothing),
-            out,
-            before_products: norm("layer_norm2")?,
-            up,
-            down,
-        })
     }
 }

@@ -134,12 +134,12 @@ impl ClipConfig {
     }
 
     /// Patches along a side.
-    pub(super) fn grid(&self) -> usize {
+    pub fn grid(&self) -> usize {
         self.image_size / self.patch_size
     }
 
     /// Tokens of a picture: its patches and the one that stands for it all.
-    pub(super) fn tokens(&self) -> usize {
+    pub fn tokens(&self) -> usize {
         self.grid() * self.grid() + 1
     }
 }

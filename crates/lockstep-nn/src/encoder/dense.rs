@@ -1,9 +1,8 @@
 //! A dense layer for inference: its product with what comes before and after it in one pass.
 
-use super::EncoderError;
 use super::activation::{gelu, quick_gelu};
 use super::config::Activation;
-use super::weights::Weights;
+use super::parts::DenseParts;
 use crate::gemm::packed::{Finish, Panels, packed};
 use crate::threads::Threads;
 
@@ -27,24 +26,12 @@ pub(super) struct Dense {
 }
 
 impl Dense {
-    /// A layer from the weights of each output in turn, as PyTorch keeps them.
-    pub(super) fn new(inputs: usize, weight: &[f32], bias: &[f32], after: After) -> Self {
+    /// A layer with these weights.
+    pub(super) fn new(parts: &DenseParts, after: After) -> Self {
         Self {
-            panels: Panels::new(inputs, weight, bias),
+            panels: Panels::new(parts.inputs, &parts.weight, &parts.bias),
             after,
         }
-    }
-
-    /// The layer `name.weight`, `name.bias`.
-    pub(super) fn named(
-        weights: &mut Weights<'_>,
-        name: &str,
-        (inputs, outputs): (usize, usize),
-        after: After,
-    ) -> Result<Self, EncoderError> {
-        let weight = weights.take(&format!("{name}.weight"), &[outputs, inputs])?;
-        let bias = weights.take(&format!("{name}.bias"), &[outputs])?;
-        Ok(Self::new(inputs, &weight, &bias, after))
     }
 
     /// Computes rows.

@@ -4,6 +4,8 @@
 //! windows overlap, so that each pixel of the input is loaded once a line of the kernel, into registers.
 //! A window's part outside of the picture is zeros, so every output is one chain over its whole window.
 
+use super::lite::LiteConvolution;
+use super::parts::WindowParts;
 use crate::buffer::Buffer;
 use crate::dims::Dims;
 use crate::gemm::{Kernel, Vector, dispatch};
@@ -33,19 +35,11 @@ pub(super) fn same(input: usize, kernel: usize, stride: usize) -> (usize, usize)
 }
 
 impl Depthwise {
-    /// Windows of `kernel` x `kernel` pixels (3 or 5), `stride` apart (1 or 2), with TensorFlow's "same"
-    /// margin. The weights are those of each channel in turn.
-    pub(super) fn new(
-        input: Dims,
-        kernel: usize,
-        stride: usize,
-        weight: &[f32],
-        bias: &[f32],
-    ) -> Self {
+    /// Windows of 3 x 3 or 5 x 5 pixels, 1 or 2 apart, with TensorFlow's "same" margin.
+    pub(super) fn new(input: Dims, shape: LiteConvolution, parts: &WindowParts) -> Self {
+        let LiteConvolution { kernel, stride, .. } = shape;
         let (height, top) = same(input.height, kernel, stride);
         let (width, left) = same(input.width, kernel, stride);
-        let mut turned = Buffer::zeros(weight.len());
-        crate::layers::linear::transpose(weight, kernel * kernel, &mut turned);
         Self {
             input,
             output: Dims {
@@ -56,8 +50,8 @@ impl Depthwise {
             kernel,
             stride,
             margin: [top, left],
-            weight: turned,
-            bias: bias.into(),
+            weight: parts.weight[..].into(),
+            bias: parts.bias[..].into(),
         }
     }
 
@@ -265,8 +259,12 @@ mod tests {
             let mut stream = lockstep_base::random::Stream::new(3, 0);
             let mut numbers = |len| -> Vec<f32> { (0..len).map(|_| 2.0 * stream.unit_f32() - 0.7).collect() };
             let input = Dims { height, width, channels };
-            let weight = numbers(channels * kernel * kernel);
-            let layer = Depthwise::new(input, kernel, stride, &weight, &numbers(channels));
+            let shape = LiteConvolution { kernel, stride, margin: [0; 2] };
+            let parts = WindowParts {
+                weight: numbers(channels * kernel * kernel),
+                bias: numbers(channels),
+            };
+            let layer = Depthwise::new(input, shape, &parts);
             let x = numbers(input.len());
             let mut y = vec![f32::NAN; layer.output().len()];
             layer.run(&Threads::default(), &x, &mut y);

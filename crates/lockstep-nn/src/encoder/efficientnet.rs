@@ -1,16 +1,17 @@
 //! EfficientNet-Lite without its classifier: 1,280 features of a picture.
 //!
 //! Blocks widen the channels, convolve each by itself, and narrow them again; there is no
-//! squeeze-and-excitation in the Lite variants. Batch normalisation is folded into the convolutions when
-//! the weights are read. Pictures are large and cheap at first, small and wide later: the first blocks
-//! run picture by picture, in the cache, and the rest on all pictures together, so that their weights are
-//! read once.
+//! squeeze-and-excitation in the Lite variants. Pictures are large and cheap at first, small and wide later:
+//! the first blocks run picture by picture, in the cache, and the rest on all pictures together, so that
+//! their weights are read once.
 
 use super::activation::relu6;
 use super::dense::{After, Dense};
 use super::depthwise::{Depthwise, same};
-use super::weights::Weights;
-use super::{EncoderError, square};
+use super::lite::{FEATURES, STEM, STEM_KERNEL, STEM_STRIDE};
+use super::lite_parts::{LiteBlockParts, LiteParts};
+use super::parts::WindowParts;
+use super::square;
 use crate::buffer::Buffer;
 use crate::dims::Dims;
 use crate::gemm::{Accumulate, Left, Shape, Span, Walk, nested};
@@ -18,127 +19,8 @@ use crate::layers::{carve, carved};
 use crate::simd::for_each_isa;
 use crate::threads::{Threads, pieces, pieces_mut};
 
-/// Features of a picture.
-pub const FEATURES: usize = 1280;
-
-/// Channels after the first convolution.
-pub const STEM: usize = 32;
-
-/// What keeps a variance from being zero, in TensorFlow's EfficientNets.
-pub const EPSILON: f64 = 1e-3;
-
-/// The mean that pictures were trained with, a channel, with pixels from 0 to 1 (127 of 255).
-pub const LITE_MEAN: [f32; 3] = [127.0 / 255.0; 3];
-
-/// The deviation that they were trained with (128 of 255).
-pub const LITE_STD: [f32; 3] = [128.0 / 255.0; 3];
-
 /// Blocks run picture by picture while a picture has more pixels than this.
 const SMALL: usize = 20 * 20;
-
-/// Blocks of a kind, before scaling: how many, kernel, stride of the first, widening, channels.
-const STAGES: [(usize, usize, usize, usize, usize); 7] = [
-    (1, 3, 1, 1, 16),
-    (2, 3, 2, 6, 24),
-    (2, 5, 2, 6, 40),
-    (3, 3, 2, 6, 80),
-    (3, 5, 1, 6, 112),
-    (4, 5, 2, 6, 192),
-    (1, 3, 1, 6, 320),
-];
-
-/// Width and depth, in tenths, and pixels of a side of EfficientNet-Lite 0, 1 and 2.
-const VARIANTS: [(usize, usize, usize); 3] = [(10, 10, 224), (10, 11, 240), (11, 12, 260)];
-
-/// Pixels of a picture's side for a variant; `None` when there is no such variant.
-pub fn lite_image_size(variant: u32) -> Option<usize> {
-    VARIANTS.get(variant as usize).map(|&(_, _, side)| side)
-}
-
-/// The windows of a convolution over a square picture.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LiteConvolution {
-    /// Pixels of a window's side.
-    pub kernel: usize,
-    /// Pixels from one window to the next.
-    pub stride: usize,
-    /// Lines of zeros before the picture and behind it, in both directions.
-    pub margin: [usize; 2],
-}
-
-/// A block of an EfficientNet-Lite; `_blocks.0` and so on are its tensors.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LiteBlock {
-    /// How often the channels are widened inside; once is not at all.
-    pub widening: usize,
-    /// Channels inside.
-    pub inner: usize,
-    /// Channels that come out.
-    pub outputs: usize,
-    /// The convolution of each channel by itself.
-    pub depthwise: LiteConvolution,
-    /// Whether the input is added to the output.
-    pub skip: bool,
-}
-
-impl LiteConvolution {
-    /// With TensorFlow's "same" margin on pictures of `side` pixels; and the side of what comes out.
-    fn same(side: usize, kernel: usize, stride: usize) -> (Self, usize) {
-        let (output, before) = same(side, kernel, stride);
-        let all = ((output - 1) * stride + kernel).saturating_sub(side);
-        let margin = [before, all - before];
-        let own = Self {
-            kernel,
-            stride,
-            margin,
-        };
-        (own, output)
-    }
-}
-
-/// The first convolution of a variant, and its blocks in their order.
-///
-/// # Errors
-/// When there is no such variant.
-pub fn lite_blocks(variant: u32) -> Result<(LiteConvolution, Vec<LiteBlock>), EncoderError> {
-    let &(width, depth, side) = VARIANTS
-        .get(variant as usize)
-        .ok_or(EncoderError::Variant { found: variant })?;
-    let (stem, mut side) = LiteConvolution::same(side, Stem::KERNEL, Stem::STRIDE);
-    let mut channels = STEM;
-    let mut blocks = Vec::new();
-    for (i, &(count, kernel, stride, widening, outputs)) in STAGES.iter().enumerate() {
-        // The first and the last stage are not made deeper, the stem and the head not wider.
-        let count = match i {
-            0 | 6 => count,
-            _ => (count * depth).div_ceil(10),
-        };
-        for repeat in 0..count {
-            let stride = if repeat == 0 { stride } else { 1 };
-            let outputs = scaled(outputs, width);
-            let (depthwise, after) = LiteConvolution::same(side, kernel, stride);
-            blocks.push(LiteBlock {
-                widening,
-                inner: channels * widening,
-                outputs,
-                depthwise,
-                skip: stride == 1 && channels == outputs,
-            });
-            (channels, side) = (outputs, after);
-        }
-    }
-    Ok((stem, blocks))
-}
-
-/// Channels scaled in width, to a multiple of 8 that is not less than nine tenths.
-fn scaled(channels: usize, width: usize) -> usize {
-    let exact = channels * width;
-    let rounded = ((exact + 40) / 80 * 8).max(8);
-    match 10 * rounded * 10 < 9 * exact {
-        true => rounded + 8,
-        false => rounded,
-    }
-}
 
 /// An inverted bottleneck.
 struct Bottleneck {
@@ -170,29 +52,17 @@ pub(super) struct EfficientNet {
 }
 
 impl EfficientNet {
-    pub(super) fn new(
-        threads: &Threads,
-        variant: u32,
-        weights: &mut Weights<'_>,
-        rows: usize,
-    ) -> Result<Self, EncoderError> {
-        let side = lite_image_size(variant).ok_or(EncoderError::Variant { found: variant })?;
-        let input = square(side);
-        let stem = Stem::new(input, weights)?;
+    pub(super) fn new(threads: &Threads, parts: LiteParts, rows: usize) -> Self {
+        let input = square(parts.side);
+        let stem = Stem::new(input, parts.stem);
         let mut dims = stem.output;
         let mut blocks = Vec::new();
-        for (i, block) in lite_blocks(variant)?.1.iter().enumerate() {
-            let block = Bottleneck::new(weights, &format!("_blocks.{i}"), dims, block)?;
+        for block in parts.blocks {
+            let block = Bottleneck::new(dims, block);
             dims = block.output;
             blocks.push(block);
         }
-        let (weight, bias) = folded(
-            weights,
-            "_conv_head",
-            "_bn1",
-            &[FEATURES, dims.channels, 1, 1],
-        )?;
-        let head = Dense::new(dims.channels, &weight, &bias, After::Relu6);
+        let head = Dense::new(&parts.head, After::Relu6);
         let small = |block: &Bottleneck| block.output.pixels() <= SMALL;
         let early = blocks.iter().position(small).map_or(0, |first| first + 1);
         // A buffer is as large as the largest of what it ever holds.
@@ -214,7 +84,7 @@ impl EfficientNet {
             most(together, &expanded).max(pooled),
             most(together, &convolved),
         ];
-        Ok(Self {
+        Self {
             input,
             stem,
             early,
@@ -224,11 +94,7 @@ impl EfficientNet {
             inner: inner.map(|numbers| Buffer::large(rows * numbers)),
             rooms: Buffer::large(threads.rooms(length, rows)),
             room,
-        })
-    }
-
-    pub(super) fn input(&self) -> Dims {
-        self.input
+        }
     }
 
     /// The features of at most as many pictures as there are buffers for.
@@ -295,54 +161,32 @@ for_each_isa! {
 }
 
 impl Bottleneck {
-    fn new(
-        weights: &mut Weights<'_>,
-        name: &str,
-        input: Dims,
-        block: &LiteBlock,
-    ) -> Result<Self, EncoderError> {
-        let &LiteBlock {
-            inner,
-            outputs,
-            skip,
-            ..
-        } = block;
-        let LiteConvolution { kernel, stride, .. } = block.depthwise;
-        let mut folded = |conv: &str, norm: &str, shape: [usize; 4]| {
-            folded(
-                weights,
-                &format!("{name}.{conv}"),
-                &format!("{name}.{norm}"),
-                &shape,
-            )
-        };
-        let expand = match block.widening {
-            1 => None,
-            _ => {
-                let shape = [inner, input.channels, 1, 1];
-                let (weight, bias) = folded("_expand_conv", "_bn0", shape)?;
-                Some(Dense::new(input.channels, &weight, &bias, After::Relu6))
-            }
-        };
-        let (weight, bias) = folded("_depthwise_conv", "_bn1", [inner, 1, kernel, kernel])?;
+    fn new(input: Dims, parts: LiteBlockParts) -> Self {
+        let LiteBlockParts {
+            shape, depthwise, ..
+        } = &parts;
         let widened = Dims {
-            channels: inner,
+            channels: shape.inner,
             ..input
         };
-        let depthwise = Depthwise::new(widened, kernel, stride, &weight, &bias);
-        let (weight, bias) = folded("_project_conv", "_bn2", [outputs, inner, 1, 1])?;
-        let after = if skip { After::Add } else { After::Nothing };
-        Ok(Self {
+        let expand = parts.expand.as_ref();
+        let depthwise = Depthwise::new(widened, shape.depthwise, depthwise);
+        let after = if shape.skip {
+            After::Add
+        } else {
+            After::Nothing
+        };
+        Self {
             input,
             output: Dims {
-                channels: outputs,
+                channels: shape.outputs,
                 ..depthwise.output()
             },
-            expand,
+            expand: expand.map(|expand| Dense::new(expand, After::Relu6)),
             depthwise,
-            project: Dense::new(inner, &weight, &bias, after),
-            skip,
-        })
+            project: Dense::new(&parts.project, after),
+            skip: shape.skip,
+        }
     }
 
     /// Channels inside.
@@ -389,35 +233,20 @@ struct Stem {
 }
 
 impl Stem {
-    const KERNEL: usize = 3;
-    const STRIDE: usize = 2;
-
-    fn new(input: Dims, weights: &mut Weights<'_>) -> Result<Self, EncoderError> {
-        let shape = [STEM, 3, Self::KERNEL, Self::KERNEL];
-        let (from, bias) = folded(weights, "_conv_stem", "_bn0", &shape)?;
-        let area = Self::KERNEL * Self::KERNEL;
-        let mut weight = Buffer::zeros(from.len());
-        for output in 0..STEM {
-            for channel in 0..3 {
-                for place in 0..area {
-                    weight[(place * 3 + channel) * STEM + output] =
-                        from[(output * 3 + channel) * area + place];
-                }
-            }
-        }
-        let (side, margin) = same(input.width, Self::KERNEL, Self::STRIDE);
-        let padded = (side - 1) * Self::STRIDE + Self::KERNEL;
-        Ok(Self {
+    fn new(input: Dims, parts: WindowParts) -> Self {
+        let (side, margin) = same(input.width, STEM_KERNEL, STEM_STRIDE);
+        let padded = (side - 1) * STEM_STRIDE + STEM_KERNEL;
+        Self {
             input,
             output: Dims {
                 channels: STEM,
                 ..square(side)
             },
-            weight,
-            bias: Buffer::from(&bias[..]),
+            weight: Buffer::from(&parts.weight[..]),
+            bias: Buffer::from(&parts.bias[..]),
             padded: square(padded.max(input.width + margin)),
             margin,
-        })
+        }
     }
 
     /// Computes a picture, with room for the same with its margin.
@@ -442,16 +271,16 @@ impl Stem {
             columns: STEM,
             depth: Span {
                 outer: 1,
-                middle: Self::KERNEL,
-                inner: Self::KERNEL * 3,
+                middle: STEM_KERNEL,
+                inner: STEM_KERNEL * 3,
             },
         };
         let windows = Left {
             data: room,
             rows: Walk {
                 outer: 0,
-                middle: Self::STRIDE * padded,
-                inner: Self::STRIDE * 3,
+                middle: STEM_STRIDE * padded,
+                inner: STEM_STRIDE * 3,
             },
             depth: Walk {
                 outer: 0,
@@ -473,44 +302,5 @@ impl Stem {
             Accumulate::Add,
         );
         relu6(y);
-    }
-}
-
-/// A convolution's weights and biases with the batch normalisation after it folded in.
-fn folded(
-    weights: &mut Weights<'_>,
-    conv: &str,
-    norm: &str,
-    shape: &[usize],
-) -> Result<(Vec<f32>, Vec<f32>), EncoderError> {
-    let outputs = shape[0];
-    let mut weight = weights.take(&format!("{conv}.weight"), shape)?;
-    let mut part = |name: &str| weights.take(&format!("{norm}.{name}"), &[outputs]);
-    let (scale, shift) = (part("weight")?, part("bias")?);
-    let (mean, variance) = (part("running_mean")?, part("running_var")?);
-    let mut bias = Vec::with_capacity(outputs);
-    let each = weight.len() / outputs;
-    for (i, weight) in weight.chunks_exact_mut(each).enumerate() {
-        let factor = f64::from(scale[i]) / (f64::from(variance[i]) + EPSILON).sqrt();
-        for weight in weight {
-            *weight = (f64::from(*weight) * factor) as f32;
-        }
-        bias.push((f64::from(shift[i]) - f64::from(mean[i]) * factor) as f32);
-    }
-    Ok((weight, bias))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn channels_are_scaled_as_the_reference_scales_them() {
-        let widths = [16, 24, 40, 80, 112, 192, 320];
-        assert_eq!(widths.map(|c| scaled(c, 10)), widths);
-        assert_eq!(
-            widths.map(|c| scaled(c, 11)),
-            [16, 24, 48, 88, 120, 208, 352]
-        );
     }
 }

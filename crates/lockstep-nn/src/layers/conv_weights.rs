@@ -3,8 +3,11 @@
 
 use super::window::Window;
 use crate::dims::Dims;
+use crate::factors::{add, sum_rows};
 use crate::layout::{Layout, NumberOrder, Role};
 use crate::operation::{ConvolutionMethod, Operation};
+use crate::replica::{LayerGradient, written};
+use crate::threads::{Threads, pieces, pieces_mut};
 use std::ops::Range;
 
 /// Where a convolution's parameters lie.
@@ -56,9 +59,43 @@ impl ConvWeights {
         }
     }
 
+    /// The gradient of one lane, chunk by chunk, from that of all kernels and of the bias.
+    pub(crate) fn gradient<'a>(
+        &'a self,
+        weight: &'a [f32],
+        bias: &'a [f32],
+    ) -> impl LayerGradient + 'a {
+        let channels = bias.len();
+        written(move |_, chunk, gradient: &mut [f32]| {
+            let rows = self.rows(chunk);
+            let (of_weight, of_bias) = gradient.split_at_mut(rows.len() * channels);
+            of_weight.copy_from_slice(&weight[rows.start * channels..rows.end * channels]);
+            of_bias.copy_from_slice(&bias[..of_bias.len()]);
+        })
+    }
+
     /// The rows of the matrix that a chunk holds.
-    pub(crate) fn rows(&self, chunk: usize) -> Range<usize> {
+    fn rows(&self, chunk: usize) -> Range<usize> {
         let first = (chunk - self.chunks.start) * self.rows_per_chunk;
         first..(first + self.rows_per_chunk).min(self.rows)
+    }
+}
+
+/// Sums up the gradient by the bias. There is room for a sum of every image.
+pub(crate) fn bias_gradient(
+    threads: &Threads,
+    dy: &[f32],
+    output: Dims,
+    images: &mut [f32],
+    bias: &mut [f32],
+) {
+    let tiles = pieces_mut(images, output.channels);
+    threads.each((pieces(dy, output.len()), tiles), |_, (dy, image)| {
+        sum_rows(dy, image);
+    });
+    // Images one by one: single precision loses less on short sums.
+    bias.fill(0.0);
+    for image in images.chunks_exact(output.channels) {
+        add(bias, image);
     }
 }

@@ -11,7 +11,7 @@ use crate::dims::Dims;
 use crate::factors::{add, sum_rows};
 use crate::layout::Layout;
 use crate::operation::{ConvolutionMethod, Operation};
-use crate::replica::{Replica, written};
+use crate::replica::Replica;
 use crate::simd::for_each_isa;
 use crate::threads::{Threads, pieces, pieces_mut, rows_of_a_tile};
 use std::ops::Range;
@@ -214,14 +214,8 @@ impl Layer for GroupedConv2d {
                 }
             }
             let chunks = self.weights.chunks.clone();
-            let handed_out = written(|_, chunk, gradient| {
-                let rows = self.weights.rows(chunk);
-                let weight = &weight[rows.start * channels..rows.end * channels];
-                let (of_weight, of_bias) = gradient.split_at_mut(weight.len());
-                of_weight.copy_from_slice(weight);
-                of_bias.copy_from_slice(&bias[..of_bias.len()]);
-            });
-            replica.gradient(lane..lane + 1, chunks, &handed_out);
+            let gradient = self.weights.gradient(weight, bias);
+            replica.gradient(lane..lane + 1, chunks, &gradient);
         }
     }
 }

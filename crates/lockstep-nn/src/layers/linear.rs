@@ -6,6 +6,7 @@ use crate::build::Site;
 use crate::dims::Dims;
 use crate::error::{LayerFault, NnError};
 use crate::factors::Factored;
+use crate::fixed16::{Fixed16Linear, Precision};
 use crate::graph::{Attribute, Flow, LayerGraph};
 use crate::init::Initial;
 use crate::layout::Layout;
@@ -31,10 +32,17 @@ impl LayerKind for Linear {
             return Err(LayerFault::NoOutputs.of(name));
         }
         let inputs = chain.output().len();
-        let linear = LinearLayer::new(name, inputs, out, &mut model.layout);
         let bound = Initial::uniform_for_inputs(inputs);
         model.initial.extend([bound, bound]);
-        chain.push(Box::new(linear), Dims::vector(out));
+        let linear: Box<dyn Layer> = match model.precision {
+            Precision::F32 => Box::new(LinearLayer::new(name, inputs, out, &mut model.layout)),
+            Precision::Fixed16 => {
+                let most = (model.rows, model.lanes);
+                let layout = &mut model.layout;
+                Box::new(Fixed16Linear::new(name, (inputs, out), most, layout))
+            }
+        };
+        chain.push(linear, Dims::vector(out));
         Ok(())
     }
 

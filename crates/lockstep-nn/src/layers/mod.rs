@@ -13,7 +13,7 @@ pub(crate) mod check;
 pub(crate) mod columns;
 mod conv1d;
 pub(crate) mod conv2d;
-mod conv_weights;
+pub(crate) mod conv_weights;
 pub(crate) mod dropout;
 pub(crate) mod embedding;
 pub(crate) mod flatten;

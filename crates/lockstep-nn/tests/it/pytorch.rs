@@ -10,6 +10,7 @@
 
 use crate::reference::{Reference, TOLERANCE, assert_agree};
 use lockstep_base::simd::{ISA_VARIABLE, Isa};
+use lockstep_nn::fixed16::{ENGINE_VARIABLE, Engine};
 use lockstep_nn::layers::{Dropout, Linear, Residual};
 use lockstep_nn::{
     Batch, Collect, Dims, LayerSpec, LossSum, Model, NamedLayer, Optimizer, Role, STATISTICS_SHARE,
@@ -313,9 +314,17 @@ fn gradients_under_dropout_agree_with_differences_of_the_loss() {
 #[test]
 fn every_level_of_instructions_computes_the_same_bits() {
     let this = "every_level_of_instructions_computes_the_same_bits";
-    let levels = [Isa::Portable, Isa::Avx2, Isa::Avx512];
-    let available = levels.into_iter().filter(|level| *level <= Isa::detect());
-    let all_said = available.map(|level| {
+    // With the engine that fixed16 uses at the level, or with another one.
+    let levels = [
+        (Isa::Portable, Engine::Plain),
+        (Isa::Avx2, Engine::Avx2),
+        (Isa::Avx512, Engine::Vnni),
+        (Isa::Avx512, Engine::Amx),
+    ];
+    let available = levels
+        .into_iter()
+        .filter(|&(level, engine)| level <= Isa::detect() && engine <= Engine::detected());
+    let all_said = available.map(|(level, engine)| {
         let output = Command::new(std::env::current_exe().unwrap())
             .args([
                 "pytorch::",
@@ -326,11 +335,12 @@ fn every_level_of_instructions_computes_the_same_bits() {
                 "--test-threads=1",
             ])
             .env(ISA_VARIABLE, level.name())
+            .env(ENGINE_VARIABLE, engine.name())
             .output()
             .unwrap();
         let text = String::from_utf8_lossy(&output.stdout);
         let errors = String::from_utf8_lossy(&output.stderr);
-        let name = level.name();
+        let name = format!("{} with {}", level.name(), engine.name());
         assert!(output.status.success(), "at {name}:\n{text}{errors}");
         let marked = text.lines().filter_map(|line| line.split_once(MARK));
         let said: BTreeSet<String> = marked.map(|(_, said)| said.to_owned()).collect();
@@ -338,7 +348,7 @@ fn every_level_of_instructions_computes_the_same_bits() {
     });
     let all_said: Vec<_> = all_said.collect();
     let (_, first) = &all_said[0];
-    assert_eq!(first.len(), 11, "every other test says its bits: {first:?}");
+    assert_eq!(first.len(), 17, "every other test says its bits: {first:?}");
     for (level, said) in &all_said[1..] {
         assert_eq!(first, said, "portable code against {level}");
     }

@@ -8,18 +8,25 @@ use crate::batches::Batches;
 use crate::device::EpochPlan;
 use crate::lanes::LaneProgram;
 use crate::loss_shape::LossShape;
+use crate::prepare::threads_here;
 use crate::sets::{Sets, all_indices};
 use crate::targets::TargetRows;
 use lockstep_cuda::{
     DataSet, Epoch, Gpu, InputPlace, SLOTS, SampleTargets, Samples, TargetShape, Training,
 };
-use lockstep_nn::{LossSum, Targets};
+use lockstep_nn::threads::{pieces, pieces_mut};
+use lockstep_nn::{LossSum, Targets, Threads};
 use lockstep_resolve::TrainingSettings;
 use std::ops::Range;
+
+/// Numbers of inputs that a thread copies at a time.
+const COPIED: usize = 1 << 18;
 
 /// Feeds a training.
 pub(super) struct Feed {
     batches: Batches,
+    /// What batches are prepared on.
+    threads: Threads,
     /// The training set, if it lies on the GPU.
     set: Option<DataSet>,
     shape: Option<TargetShape>,
@@ -37,8 +44,14 @@ impl Feed {
         let shape = LossShape::new(settings, sets);
         let mixes = settings.augment.is_some_and(|augment| augment.mixes());
         let is_resident = lies_on_gpu(settings, 4 * sets.train.len() * sets.input_len());
+        // The processor has nothing else to do than to prepare batches, unless those lie on the GPU.
+        let threads = match is_resident {
+            true => Threads::default(),
+            false => threads_here(settings, &sets.facts())?,
+        };
         Ok(Self {
-            batches: Batches::new(sets, settings, false),
+            batches: Batches::new(sets, settings, false).on(threads.clone()),
+            threads,
             set: is_resident.then(|| resident(gpu, sets)).transpose()?,
             shape: shape.map(|shape| shape.of_targets(mixes)),
             next: 0,
@@ -110,7 +123,11 @@ impl Feed {
             self.batches.prepare(sets, program, self.next);
             let rows = self.batches.prepared();
             let mut slot = training.slot()?;
-            slot.inputs.copy_from_slice(rows.inputs);
+            let tiles = (
+                pieces(rows.inputs, COPIED),
+                pieces_mut(&mut *slot.inputs, COPIED),
+            );
+            (self.threads).each(tiles, |_, (from, to)| to.copy_from_slice(from));
             slot.samples.copy_from_slice(rows.samples);
             match rows.targets {
                 Targets::Classes(classes) => slot.classes.copy_from_slice(classes),

@@ -7,6 +7,7 @@ mod alone;
 mod feed;
 mod gang;
 mod lanes;
+mod scorer;
 
 use crate::TrainError;
 use crate::average::WeightAverage;
@@ -22,12 +23,13 @@ use feed::{Feed, lies_on_gpu};
 use gang::CudaGangReplica;
 use lanes::{CudaLanes, EpochPlace};
 use lockstep_cuda::{
-    Beginning, Gpu, InputPlace, LaneRows, MemoryNeeded, ModelDescription, Setup, TargetShape,
-    Training, WorkerBatch,
+    Beginning, CudaError, Gpu, InputPlace, LaneRows, MemoryNeeded, ModelDescription, Predictor,
+    Setup, TargetShape, Training, WorkerBatch,
 };
 use lockstep_gang::SharingCollective;
 use lockstep_nn::{Capacity, Model, Threads};
 use lockstep_resolve::TrainingSettings;
+pub(crate) use scorer::GpuScorer;
 
 /// Steps whose marks the device keeps; older ones that are wanted are brought before.
 const MARKS: usize = 1024;
@@ -35,7 +37,7 @@ const MARKS: usize = 1024;
 /// A network on a GPU.
 pub(crate) struct CudaDevice {
     gpu: Gpu,
-    /// What the network is; it computes nothing.
+    /// What the network is. It computes nothing but what the GPU is held against before it trains.
     model: Model,
     /// Rows that are evaluated at a time.
     evaluation_rows: usize,
@@ -48,6 +50,29 @@ impl CudaDevice {
             gpu,
             model,
             evaluation_rows,
+        }
+    }
+
+    /// Refuses a GPU that says something else of a row than the processor: a driver compiles the kernels, and nobody has
+    /// tried all of them.
+    fn check_bits(&mut self, sets: &Sets, state: &[f32]) -> Result<(), TrainError> {
+        let description = ModelDescription::of(&self.model);
+        let mut row = vec![0.0; sets.input_len()];
+        let first = &sets.train_indices[..1];
+        sets.train.gather(first, &sets.normaliser, &mut row);
+        let mut predictor = Predictor::new(&self.gpu, description, state, 1)?;
+        let (found, expected) = (predictor.scores(&row)?, self.model.scores(state, &row));
+        let is_same =
+            |(a, b): (&f32, &f32)| a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan());
+        match found.iter().zip(expected).all(is_same) {
+            true => Ok(()),
+            false => {
+                let facts = self.gpu.facts();
+                Err(TrainError::Cuda(CudaError::OtherBits {
+                    index: facts.index,
+                    name: facts.name.clone(),
+                }))
+            }
         }
     }
 }
@@ -68,6 +93,7 @@ impl Device for CudaDevice {
         beginning: &Snapshot,
         collective: Box<dyn SharingCollective>,
     ) -> Result<Box<dyn DeviceReplica + 'a>, TrainError> {
+        self.check_bits(sets, &beginning.state)?;
         let settings = setup.settings;
         let layout = self.model.layout();
         let planes = setup.optimizer().planes();

@@ -17,6 +17,7 @@ mod trace;
 
 use crate::checkpoint::{Checkpointer, Vote};
 use crate::choice;
+use crate::choice::WorkerDevice;
 use crate::device::Device;
 use crate::evaluate::mean;
 use crate::sets::Sets;
@@ -41,6 +42,7 @@ pub(crate) struct Opened {
     sets: Sets,
     device: Box<dyn Device>,
     evaluation_rows: usize,
+    note: Option<String>,
 }
 
 impl Opened {
@@ -60,12 +62,22 @@ impl Opened {
             }
             sets => sets?,
         };
-        let (device, evaluation_rows) = choice::open(settings, &sets.facts(), rank)?;
+        let WorkerDevice {
+            device,
+            evaluation_rows,
+            note,
+        } = choice::open(settings, &sets.facts(), rank)?;
         Ok(Self {
             sets,
             device,
             evaluation_rows,
+            note,
         })
+    }
+
+    /// What a person may not expect of it, which is said once.
+    pub(crate) fn take_note(&mut self) -> Option<String> {
+        self.note.take()
     }
 }
 
@@ -101,6 +113,7 @@ impl<'a> Trainer<'a> {
             sets,
             device,
             evaluation_rows,
+            note: _,
         } = opened;
         let beginning = start_state(assignment, part, sets, device.model())?;
         let told = (assignment, settings);

@@ -2,6 +2,7 @@
 
 use super::{EngineArgs, ShowArgs, key_value, number};
 use clap::{Args, ValueHint};
+use lockstep_job::JobDevice;
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
@@ -9,6 +10,7 @@ use std::path::PathBuf;
 Examples:
   lockstep replay runs/NAME
   lockstep replay runs/NAME --workers 4      another number of workers: the same bits
+  lockstep replay runs/NAME --device cpu     what was trained on a GPU, on the processor: the same bits
   lockstep replay s3://bucket/runs/NAME
   lockstep replay runs/NAME --json | tail -1 | jq .difference
 
@@ -21,6 +23,9 @@ pub(crate) struct ReplayArgs {
     /// Worker processes; by default as many as the run's job has
     #[arg(short, long, value_name = "N", value_parser = number::<usize>)]
     pub(crate) workers: Option<usize>,
+    /// What a network is computed on: auto, cpu, cuda, or cuda:1 for the second GPU; by default what the run's job says
+    #[arg(long, value_name = "DEVICE", value_parser = JobDevice::parse)]
+    pub(crate) device: Option<JobDevice>,
     /// Set a key of the run's job that does not change the result, such as storage.KEY; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value)]
     pub(crate) set: Vec<String>,

@@ -1,6 +1,6 @@
 //! `lockstep run --dry-run`: checks everything that a run would, and prints its plan.
 
-use crate::learners;
+use crate::args::Engine;
 use crate::view::{Frame, Table, bytes, columns, count, plural, shell, threads_of};
 use anyhow::{Context, bail};
 use lockstep_base::fs::CacheDir;
@@ -14,9 +14,9 @@ use serde_json::json;
 use std::path::Path;
 use std::process::ExitCode;
 
-pub(crate) fn run(job: &Job, as_json: bool) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(job: &Job, engine: Engine, as_json: bool) -> anyhow::Result<ExitCode> {
     let mut tell = |message: &str| super::tell(message);
-    let learner = learners::coordinator(job, Path::new(""))?;
+    let learner = super::coordinator(engine)(job, Path::new(""))?;
     let mut events = |event| {
         if let Event::Preparing { message } = event {
             tell(&message);
@@ -33,15 +33,15 @@ pub(crate) fn run(job: &Job, as_json: bool) -> anyhow::Result<ExitCode> {
     let missing = missing.map(vector_facts).transpose()?;
     let mut forecast = learner.forecast(missing.as_ref(), &CacheDir::locate()?, &mut tell)?;
     RunDir::check_store(&place(&job.run.store, &job.storage)?)?;
-    let embedding = vectors.map_or_else(Vec::new, |vectors| vectors.sets);
     super::print(match as_json {
         true => {
-            if !embedding.is_empty() {
-                forecast.json["embed"] = json!(embedding);
+            if let Some(embedding) = &vectors {
+                forecast.json["embed"] = json!(embedding.sets);
+                forecast.json["embed_device"] = json!(embedding.device);
             }
             format!("{}\n", forecast.json)
         }
-        false => in_words(job, &forecast, &embedding),
+        false => in_words(job, &forecast, vectors.as_ref()),
     })?;
     Ok(ExitCode::SUCCESS)
 }
@@ -68,13 +68,16 @@ fn vector_facts(forecast: &embed::Forecast) -> anyhow::Result<VectorFacts> {
     })
 }
 
-fn in_words(job: &Job, forecast: &Forecast, embedding: &[SetForecast]) -> String {
+fn in_words(job: &Job, forecast: &Forecast, embedding: Option<&embed::Forecast>) -> String {
     let frame = Frame::Rounded;
     let facts = forecast.facts.iter();
     let facts = facts.map(|(name, fact)| ((*name).to_owned(), fact_in_words(fact)));
     let mut pairs: Vec<(String, String)> = facts.collect();
     pairs.push(("store".to_owned(), job.run.store.to_string()));
-    pairs.extend(embedding.iter().map(embeds));
+    if let Some(embedding) = embedding {
+        pairs.extend(embedding.sets.iter().map(embeds));
+        pairs.push(("encoder on".to_owned(), embedding.device.clone()));
+    }
     let mut text = String::new();
     if !forecast.layers.is_empty() {
         text = layers(&forecast.layers, frame) + "\n";

@@ -2,7 +2,7 @@
 
 use super::run::view_as;
 use super::watched::StoppableView;
-use crate::args::EmbedArgs;
+use crate::args::{EmbedArgs, Engine};
 use crate::signals::{self, INTERRUPTED};
 use crate::view::Options;
 use lockstep_base::fs::CacheDir;
@@ -16,12 +16,14 @@ use std::process::ExitCode;
 pub(crate) fn run(args: &EmbedArgs) -> anyhow::Result<ExitCode> {
     let job = args.job.load()?;
     let resolved = ResolvedJob::of(&job, job.network(&args.job.path)?)?;
-    let Some(embedding) = &resolved.embedding else {
+    let Some(mut embedding) = resolved.embedding else {
         anyhow::bail!(
             "{} has no [embed] section, which says what encodes the pictures and where their vectors go",
             args.job.path.display()
         );
     };
+    // On this machine nobody keeps GPUs for the workers.
+    embedding.asks_gpus &= args.engine.engine == Engine::Ray;
     let stop = StopFlag::new();
     signals::obey(stop.clone())?;
     let view = view_as(
@@ -35,7 +37,7 @@ pub(crate) fn run(args: &EmbedArgs) -> anyhow::Result<ExitCode> {
     let cache = CacheDir::locate()?;
     let mut launcher = super::launcher(args.engine.engine, &job, job.workers().max, &cache)?;
     let request = EmbedRequest {
-        embedding,
+        embedding: &embedding,
         access: &resolved.access,
         samples: SampleUse::Measure,
         crew: CrewSettings::of(&job),

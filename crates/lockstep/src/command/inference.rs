@@ -59,6 +59,8 @@ pub(super) fn open<'a>(
         samples,
         set: &args.set,
         workers: args.workers,
+        device: args.device,
+        is_on_cluster: args.engine.engine == Engine::Ray,
         learners: LEARNERS,
         test_source: learners::test_source,
         launcher,

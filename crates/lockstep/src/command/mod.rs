@@ -47,7 +47,7 @@ use crate::args::Engine;
 use crate::learners;
 use lockstep_base::cores;
 use lockstep_base::fs::CacheDir;
-use lockstep_engine::{EngineError, RunRequest, StopFlag};
+use lockstep_engine::{EngineError, FindCoordinator, RunRequest, StopFlag};
 use lockstep_job::Job;
 use lockstep_launch::Launcher;
 use lockstep_launch::LocalLauncher;
@@ -89,6 +89,14 @@ fn launcher(
     })
 }
 
+/// What finds the coordinator's side of a job's learner.
+fn coordinator(engine: Engine) -> FindCoordinator {
+    match engine {
+        Engine::Local => learners::coordinator_here,
+        Engine::Ray => learners::coordinator,
+    }
+}
+
 /// What the engine is asked to do with a job whose file lies, or would lie, in `folder`: a new run, from now to its end.
 fn run_request(
     job: Job,
@@ -99,7 +107,7 @@ fn run_request(
 ) -> Result<RunRequest, EngineError> {
     Ok(RunRequest {
         launcher: launcher(engine, &job, job.workers().max, &cache)?,
-        coordinator: learners::coordinator,
+        coordinator: coordinator(engine),
         started_at: Instant::now(),
         resume: None,
         name: None,

@@ -9,7 +9,7 @@ use anyhow::{Context, bail};
 use lockstep_base::cores;
 use lockstep_data::{KeptColumn, KeptKind};
 use lockstep_engine::infer::{Inference, NamedSamples};
-use lockstep_learner::TrainedModel;
+use lockstep_learner::{ModelDevice, TrainedModel};
 use lockstep_model::{
     Beside, Block, KeptCell, Named, PredictedRow, PredictionColumns, PredictionFile,
     PredictionFormat, WriteError, each_row,
@@ -147,7 +147,7 @@ fn explained(
     if !args.shap {
         return Ok(None);
     }
-    let trained = LEARNERS.open_model(&model.run, cores::usable())?;
+    let trained = LEARNERS.open_model(&model.run, ModelDevice::processor(cores::usable()))?;
     match trained.contribution_names() {
         Some(names) => Ok(Some((trained, names))),
         None => bail!(

@@ -81,6 +81,9 @@ fn request(
     overrides.push(Override::text("--keep", "run.store", &store.to_string()));
     let file = run.job().local_copy()?;
     let mut job = Job::load(file.path(), &overrides, args.workers)?;
+    if let Some(device) = args.device {
+        job.devices_mut().for_each(|own| *own = device);
+    }
     job.check_secrets()?;
     job.spare_checkpoints();
     let request = request_for(job, folder(run)?, None, args.engine.engine, started_at)?;

@@ -28,7 +28,7 @@ pub(crate) fn run(args: &RunArgs, started_at: Instant) -> anyhow::Result<ExitCod
         offline::forbid();
     }
     if args.dry_run {
-        let plan = || dry_run::run(&args.job.load()?, args.show.json);
+        let plan = || dry_run::run(&args.job.load()?, args.engine.engine, args.show.json);
         return ending_with_a_result(args, started_at, plan());
     }
     if let Some(count) = args.folds {

@@ -17,11 +17,11 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
     }
 }
 
-/// What does tasks of this kind.
-fn open(kind: &str, setup: Value) -> Result<Work, TaskFailure> {
+/// What does tasks of this kind, in the worker of this number.
+fn open(worker: usize, kind: &str, setup: Value) -> Result<Work, TaskFailure> {
     match kind {
-        embed::KIND => embed::work(setup),
-        infer::KIND => infer::work(setup, LEARNERS),
+        embed::KIND => embed::work(worker, setup),
+        infer::KIND => infer::work(worker, setup, LEARNERS),
         _ => Err(format!("this program does not know how to {kind}").into()),
     }
 }

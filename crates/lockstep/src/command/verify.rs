@@ -10,7 +10,8 @@ use lockstep_base::fs::CacheDir;
 use lockstep_engine::RunRequest;
 use lockstep_engine::{Stop, StopFlag};
 use lockstep_events::event::{Event, Status};
-use lockstep_job::{Job, Workers};
+use lockstep_job::{Job, JobDevice, Workers};
+use lockstep_resolve::device;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -31,22 +32,35 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let workers = job.workers().max;
     // Another number of workers where the lanes allow it: that must not matter either.
     let other = if workers > 1 { 1 } else { job.lanes().min(2) };
-    let mut hashes = Vec::new();
-    for workers in [workers, other] {
+    // And the processor where there is a GPU.
+    let gpu = job.device().and_then(|own| device(own).decide(false).gpu);
+    let (mut hashes, mut words) = (Vec::new(), Vec::new());
+    for (workers, is_other) in [(workers, false), (other, true)] {
         job.set_workers(Workers::exactly(workers));
+        let on = plural(workers, "worker");
+        words.push(match &gpu {
+            None => on,
+            Some(_) if is_other => {
+                job.devices_mut().for_each(|own| *own = JobDevice::Cpu);
+                format!("{on} on the processor")
+            }
+            Some(gpu) => format!("{on} on {gpu}"),
+        });
         let Some(hash) = train(&job, &stop)? else {
             return Ok(ExitCode::from(INTERRUPTED));
         };
         if !args.show.json {
-            let on = plural(workers, "worker");
-            print(format!("{hash}  {STEPS} steps on {on}\n"))?;
+            print(format!(
+                "{hash}  {STEPS} steps on {}\n",
+                words[words.len() - 1]
+            ))?;
         }
         hashes.push(hash);
     }
     let same = hashes[0] == hashes[1];
     if args.show.json {
         let verified = serde_json::json!({
-            "event": "verified", "same": same, "steps": STEPS, "workers": [workers, other],
+            "event": "verified", "same": same, "steps": STEPS, "workers": [workers, other], "on": words,
             "weights_sha256": hashes,
         });
         print(format!("{verified}\n"))?;
@@ -56,9 +70,9 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
         false => bail!(
             "the weights differ: {} on {}, {} on {}; this is a bug",
             hashes[0],
-            plural(workers, "worker"),
+            words[0],
             hashes[1],
-            plural(other, "worker")
+            words[1]
         ),
     }
 }

@@ -59,12 +59,19 @@ pub(super) fn container(plan: &Plan, name: &str) -> Value {
     container
 }
 
+/// What of NVIDIA's driver a container with GPUs is given: without it, some runtimes leave out what computes.
+const CAPABILITIES: (&str, &str) = ("NVIDIA_DRIVER_CAPABILITIES", "compute,utility");
+
 /// The user's own variables, as a container has them.
 pub(super) fn variables(plan: &Plan) -> Vec<Value> {
     let home = json!({ "name": "HOME", "value": "/tmp" });
+    let (name, value) = CAPABILITIES;
+    let has_gpus = plan.resources.gpus > 0.0 && !plan.kube.env.contains_key(name);
+    let capabilities = has_gpus.then(|| json!({ "name": name, "value": value }));
     let own = plan.kube.env.iter();
     let own = own.map(|(name, value)| json!({ "name": name, "value": value }));
-    std::iter::once(home).chain(own).collect()
+    let first = std::iter::once(home).chain(capabilities);
+    first.chain(own).collect()
 }
 
 /// A pod around `containers`.

@@ -65,6 +65,7 @@ pub(super) mod code {
     pub(in super::super) const NO_BINARY_FOR_GPU: Code = 209;
     pub(in super::super) const ECC_UNCORRECTABLE: Code = 214;
     pub(in super::super) const INVALID_PTX: Code = 218;
+    pub(in super::super) const NVLINK_UNCORRECTABLE: Code = 220;
     pub(in super::super) const UNSUPPORTED_PTX_VERSION: Code = 222;
     pub(in super::super) const JIT_COMPILER_NOT_FOUND: Code = 221;
     /// What was asked for is not done yet.
@@ -73,7 +74,12 @@ pub(super) mod code {
     pub(in super::super) const LAUNCH_OUT_OF_RESOURCES: Code = 701;
     pub(in super::super) const LAUNCH_TIMEOUT: Code = 702;
     pub(in super::super) const CONTEXT_IS_DESTROYED: Code = 709;
+    pub(in super::super) const ASSERTED: Code = 710;
+    pub(in super::super) const HARDWARE_STACK: Code = 714;
+    pub(in super::super) const ILLEGAL_INSTRUCTION: Code = 715;
     pub(in super::super) const MISALIGNED_ADDRESS: Code = 716;
+    pub(in super::super) const INVALID_ADDRESS_SPACE: Code = 717;
+    pub(in super::super) const INVALID_COUNTER: Code = 718;
     pub(in super::super) const LAUNCH_FAILED: Code = 719;
     pub(in super::super) const SYSTEM_NOT_READY: Code = 802;
     pub(in super::super) const SYSTEM_DRIVER_MISMATCH: Code = 803;

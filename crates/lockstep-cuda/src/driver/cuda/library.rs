@@ -15,8 +15,9 @@ const VARIABLE: &str = "LOCKSTEP_CUDA";
 const NAME: &str = "libcuda.so.1";
 
 /// Where it lies when the loader does not know: on NixOS, in some containers, in the Subsystem for Linux.
-const FOLDERS: [&str; 4] = [
+const FOLDERS: [&str; 5] = [
     "/usr/local/nvidia/lib64",
+    "/usr/lib64",
     "/usr/lib/wsl/lib",
     "/run/opengl-driver/lib",
     "/usr/lib/x86_64-linux-gnu",
@@ -115,6 +116,7 @@ impl Library {
             name: self.text(self.functions.error_name, returned),
             meaning: self.text(self.functions.error_text, returned),
             advice: advice(returned),
+            is_lost: is_lost(returned),
         })
     }
 
@@ -173,11 +175,17 @@ fn advice(error: Code) -> &'static str {
         code::LAUNCH_TIMEOUT => {
             "The system ends kernels that take long on a GPU that also drives a screen; use a smaller batch or another GPU"
         }
-        code::ECC_UNCORRECTABLE | code::CONTEXT_IS_DESTROYED | code::UNKNOWN => {
+        code::ECC_UNCORRECTABLE
+        | code::NVLINK_UNCORRECTABLE
+        | code::CONTEXT_IS_DESTROYED
+        | code::UNKNOWN => {
             "The GPU was lost; the system's log has an Xid with the reason (`dmesg | grep -i xid`), and it may need a reset \
              (`nvidia-smi --gpu-reset`)"
         }
-        code::ILLEGAL_ADDRESS | code::MISALIGNED_ADDRESS | code::LAUNCH_FAILED => {
+        code::ILLEGAL_ADDRESS
+        | code::ILLEGAL_INSTRUCTION
+        | code::MISALIGNED_ADDRESS
+        | code::LAUNCH_FAILED => {
             "A kernel went wrong, or the GPU was lost: if the system's log has an Xid (`dmesg | grep -i xid`), it was the \
              GPU; otherwise please report it"
         }
@@ -190,6 +198,26 @@ fn advice(error: Code) -> &'static str {
         }
         _ => "Please report it",
     }
+}
+
+/// Whether a GPU computes nothing more in a process after an error, which all later calls repeat.
+fn is_lost(error: Code) -> bool {
+    let lost = [
+        code::ECC_UNCORRECTABLE,
+        code::NVLINK_UNCORRECTABLE,
+        code::ILLEGAL_ADDRESS,
+        code::LAUNCH_TIMEOUT,
+        code::CONTEXT_IS_DESTROYED,
+        code::ASSERTED,
+        code::HARDWARE_STACK,
+        code::ILLEGAL_INSTRUCTION,
+        code::MISALIGNED_ADDRESS,
+        code::INVALID_ADDRESS_SPACE,
+        code::INVALID_COUNTER,
+        code::LAUNCH_FAILED,
+        code::UNKNOWN,
+    ];
+    lost.contains(&error)
 }
 
 #[cfg(test)]
@@ -211,5 +239,19 @@ mod tests {
             found.starts_with("libc.so.6 has no function cuInit"),
             "{found}"
         );
+    }
+
+    #[test]
+    fn what_another_process_may_still_do_is_told_from_what_none_can() {
+        assert!(is_lost(code::LAUNCH_FAILED) && is_lost(code::LAUNCH_TIMEOUT));
+        let told = [
+            code::OUT_OF_MEMORY,
+            code::DEVICE_UNAVAILABLE,
+            code::NO_DEVICE,
+            code::INVALID_PTX,
+        ];
+        assert!(!told.into_iter().any(is_lost));
+        assert!(advice(code::DEVICE_UNAVAILABLE).contains("Another process holds the GPU"));
+        assert!(advice(code::LAUNCH_TIMEOUT).contains("drives a screen"));
     }
 }

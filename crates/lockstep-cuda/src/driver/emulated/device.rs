@@ -1,5 +1,6 @@
 //! The emulated GPU itself.
 
+use super::Fault;
 use super::compile::{CompiledFile, EmulatedKernel, wrong};
 use crate::arguments::Arguments;
 use crate::driver::{
@@ -60,6 +61,10 @@ struct State {
     declared: HashSet<(&'static str, String)>,
     /// Handles that were given out.
     handles: usize,
+    /// How often a graph was queued.
+    graphs_queued: usize,
+    /// Whether it is lost, as it was asked to be.
+    is_lost: bool,
 }
 
 impl State {
@@ -83,14 +88,16 @@ impl State {
 pub(super) struct EmulatedDevice {
     facts: DeviceFacts,
     folder: PathBuf,
+    fault: Fault,
     state: Mutex<State>,
 }
 
 impl EmulatedDevice {
     /// Keeps compiled kernels in this folder.
-    pub(super) fn new(facts: DeviceFacts, folder: &Path) -> Self {
+    pub(super) fn new(facts: DeviceFacts, folder: &Path, fault: Fault) -> Self {
         Self {
             facts,
+            fault,
             folder: folder.to_owned(),
             state: Mutex::default(),
         }
@@ -106,8 +113,21 @@ impl EmulatedDevice {
         state.handles
     }
 
+    /// A GPU that is lost does nothing more.
+    fn refuse_if_lost(&self) -> Result<(), CudaError> {
+        match self.state().is_lost {
+            true => Err(CudaError::Lost {
+                index: self.facts.index,
+                name: self.facts.name.clone(),
+                seconds: 0,
+            }),
+            false => Ok(()),
+        }
+    }
+
     /// What cannot be recorded must not be queued by a thread that records.
     fn refuse_while_recording(&self, what: &str) -> Result<(), CudaError> {
+        self.refuse_if_lost()?;
         let here = thread::current().id();
         let state = self.state();
         let mut recordings = state.recordings.values();
@@ -262,12 +282,14 @@ impl Device for EmulatedDevice {
     }
 
     fn create_stream(&self) -> Result<StreamHandle, CudaError> {
+        self.refuse_if_lost()?;
         Ok(StreamHandle(self.handle()))
     }
 
     unsafe fn destroy_stream(&self, _: StreamHandle) {}
 
     fn create_event(&self) -> Result<EventHandle, CudaError> {
+        self.refuse_if_lost()?;
         Ok(EventHandle(self.handle()))
     }
 
@@ -296,6 +318,10 @@ impl Device for EmulatedDevice {
         self.refuse_while_recording("a copy was queued")?;
         // SAFETY: see the impl.
         unsafe { std::ptr::copy_nonoverlapping(from.0 as *const u8, to, bytes) };
+        if self.fault == Fault::FlippedBit && bytes > 0 {
+            // SAFETY: see the impl.
+            unsafe { *to ^= 1 };
+        }
         Ok(())
     }
 
@@ -319,6 +345,7 @@ impl Device for EmulatedDevice {
         grid: Grid,
         arguments: &dyn Arguments,
     ) -> Result<(), CudaError> {
+        self.refuse_if_lost()?;
         let mut state = self.state();
         let kernel = state.kernels[function.0];
         Self::check(&mut state, kernel, grid, arguments)?;
@@ -364,7 +391,13 @@ impl Device for EmulatedDevice {
     }
 
     unsafe fn launch_graph(&self, _: StreamHandle, graph: GraphHandle) -> Result<(), CudaError> {
-        let recorded = self.state().graphs.get(&graph).cloned();
+        let recorded = {
+            let mut state = self.state();
+            state.graphs_queued += 1;
+            state.is_lost |= self.fault == Fault::LostAt(state.graphs_queued);
+            state.graphs.get(&graph).cloned()
+        };
+        self.refuse_if_lost()?;
         for launch in recorded.iter().flat_map(|recorded| recorded.iter()) {
             // SAFETY: see the impl.
             unsafe {
@@ -379,11 +412,11 @@ impl Device for EmulatedDevice {
     }
 
     fn record(&self, _: StreamHandle, _: EventHandle) -> Result<(), CudaError> {
-        Ok(())
+        self.refuse_if_lost()
     }
 
     fn wait_on_stream(&self, _: StreamHandle, _: EventHandle) -> Result<(), CudaError> {
-        Ok(())
+        self.refuse_if_lost()
     }
 
     fn wait_for_event(&self, _: EventHandle) -> Result<(), CudaError> {

@@ -21,6 +21,18 @@ const MEMORY: usize = 4 << 30;
 #[derive(Debug, Clone)]
 pub struct EmulatedDriver {
     folder: PathBuf,
+    fault: Fault,
+}
+
+/// What is wrong with an emulated GPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fault {
+    /// Nothing.
+    Nothing,
+    /// It is lost when a graph is queued for the so many-th time.
+    LostAt(usize),
+    /// What is read of its memory has a bit that is another one.
+    FlippedBit,
 }
 
 impl EmulatedDriver {
@@ -28,6 +40,24 @@ impl EmulatedDriver {
     pub fn new(folder: &Path) -> Self {
         Self {
             folder: folder.to_owned(),
+            fault: Fault::Nothing,
+        }
+    }
+
+    /// The same with a GPU that is lost when a graph, which is a step, is queued for the `number`-th time, and from then on
+    /// refuses everything.
+    pub fn losing_the_gpu_at(self, number: usize) -> Self {
+        Self {
+            fault: Fault::LostAt(number),
+            ..self
+        }
+    }
+
+    /// The same with a GPU of whose memory a bit is read as another one.
+    pub fn with_a_flipped_bit(self) -> Self {
+        Self {
+            fault: Fault::FlippedBit,
+            ..self
         }
     }
 
@@ -74,6 +104,10 @@ impl Driver for EmulatedDriver {
             return Err(CudaError::NoSuchDevice { index, count });
         }
         let facts = devices.swap_remove(index);
-        Ok(Arc::new(EmulatedDevice::new(facts, &self.folder)))
+        Ok(Arc::new(EmulatedDevice::new(
+            facts,
+            &self.folder,
+            self.fault,
+        )))
     }
 }

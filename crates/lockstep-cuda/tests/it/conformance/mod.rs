@@ -4,6 +4,7 @@
 //! vectors of the optimizer, all sums of the lanes and all scores must be the same in every bit; a NaN only has to be one.
 
 mod cases;
+mod encoders;
 mod images;
 mod layers;
 mod networks;
@@ -14,8 +15,8 @@ use cases::cases;
 pub(crate) use cases::{Case, example};
 use lockstep_cuda::driver::Driver;
 use lockstep_cuda::{
-    Beginning, DataSet, Epoch, Gpu, InputPlace, LaneReport, ModelDescription, SLOTS, Samples,
-    Setup, Training,
+    Beginning, DataSet, Epoch, Gpu, InputPlace, LaneReport, ModelDescription, Predictor, SLOTS,
+    Samples, Setup, Training,
 };
 use lockstep_nn::{LossSum, StateVector};
 use processor::Processor;
@@ -31,6 +32,16 @@ pub(crate) fn all_of_images(driver: &dyn Driver) {
     run_all(driver, networks::cases());
 }
 
+/// Runs small encoders.
+pub(crate) fn all_encoders(driver: &dyn Driver) {
+    encoders::small(&Gpu::of(driver, 0).expect("a GPU"));
+}
+
+/// Runs the encoders that are used.
+pub(crate) fn whole_encoders(driver: &dyn Driver) {
+    encoders::whole(&Gpu::of(driver, 0).expect("a GPU"));
+}
+
 /// Runs the large networks.
 pub(crate) fn all_resnets(driver: &dyn Driver) {
     run_all(driver, networks::resnets());
@@ -38,11 +49,15 @@ pub(crate) fn all_resnets(driver: &dyn Driver) {
 
 fn run_all(driver: &dyn Driver, cases: Vec<Case>) {
     let gpu = Gpu::of(driver, 0).expect("a GPU");
-    // The cases whose names have this in them, for whoever looks for a mistake.
-    let named = std::env::var("LOCKSTEP_CASES").unwrap_or_default();
-    for case in cases.iter().filter(|case| case.name.contains(&named)) {
+    for case in cases.iter().filter(|case| is_wanted(&case.name)) {
         train(&gpu, case);
     }
+}
+
+/// Whether a case is to run: all are, unless words are given that names must have one of, for whoever looks for a mistake.
+fn is_wanted(name: &str) -> bool {
+    let words = std::env::var("LOCKSTEP_CASES").unwrap_or_default();
+    words.split('|').any(|word| name.contains(word))
 }
 
 /// What training has come to after an epoch.
@@ -74,6 +89,11 @@ fn train(gpu: &Gpu, case: &Case) {
         &first,
         processor.score(case),
     );
+    let model = ModelDescription::of(&case.model(1));
+    let predictor = Predictor::new(gpu, model, &case.values, case.scored_rows());
+    let mut predictor = predictor.expect("a network that there are kernels for");
+    let asked = predictor.scores(case.scored()).expect("scores");
+    same(&format!("{}: asked", case.name), asked, &first);
     for epoch in 0..case.epochs {
         let expected = processor.epoch(case, epoch);
         // Other values to score with do not change what is trained.

@@ -8,21 +8,21 @@ mod tiles;
 mod transform;
 mod winograd;
 
-use super::conv_weights::ConvWeights;
+use super::conv_weights::{ConvWeights, bias_gradient};
 use super::grouped::GroupedConv2d;
 use super::window::Window;
 use super::{Layer, Pass, carve, carved, of_rows};
 use crate::build::{Site, check_groups};
 use crate::dims::Dims;
 use crate::error::{LayerFault, NnError};
-use crate::factors::{add, sum_rows};
+use crate::fixed16::{Fixed16Conv2d, Precision};
 use crate::graph::{Attribute, Flow, LayerGraph, window_attributes};
 use crate::init::Initial;
 use crate::layout::Layout;
 use crate::operation::{ConvolutionMethod, Operation};
-use crate::replica::{Replica, written};
+use crate::replica::Replica;
 use crate::spec::{FirstWeights, LayerKind};
-use crate::threads::{Threads, pieces, pieces_mut};
+use crate::threads::Threads;
 use direct::Direct;
 use winograd::Winograd;
 
@@ -73,12 +73,17 @@ impl LayerKind for Conv2d {
         });
         model.initial.extend(bias.then_some(bound));
         let (dims, layout) = ((input, output), &mut model.layout);
-        match groups {
-            1 => {
+        match (groups, model.precision) {
+            (1, Precision::Fixed16) => {
+                let most = (model.rows, model.lanes);
+                let layer = Fixed16Conv2d::new(name, dims, window, bias, most, layout);
+                chain.push(Box::new(layer), output);
+            }
+            (1, Precision::F32) => {
                 let plain = Conv2dLayer::new(name, dims, window, bias, layout);
                 chain.push(Box::new(plain), output);
             }
-            groups => {
+            (groups, _) => {
                 let grouped = GroupedConv2d::new(name, dims, window, groups, bias, layout);
                 chain.push(Box::new(grouped), output);
             }
@@ -175,22 +180,6 @@ impl Conv2dLayer {
     }
 }
 
-impl Conv2dLayer {
-    /// Sums up the gradient by the bias. There is room for a sum of every image.
-    fn bias_gradient(&self, threads: &Threads, dy: &[f32], images: &mut [f32], bias: &mut [f32]) {
-        let channels = self.output.channels;
-        let tiles = pieces_mut(images, channels);
-        threads.each((pieces(dy, self.output.len()), tiles), |_, (dy, image)| {
-            sum_rows(dy, image);
-        });
-        // Images one by one: single precision loses less on short sums.
-        bias.fill(0.0);
-        for image in images.chunks_exact(channels) {
-            add(bias, image);
-        }
-    }
-}
-
 impl Layer for Conv2dLayer {
     fn scratch(&self, threads: &Threads, rows: usize) -> usize {
         let products = match &self.method {
@@ -254,20 +243,15 @@ impl Layer for Conv2dLayer {
             let dy = of_rows(dy, rows, self.output.len());
             if self.weights.bias.is_some() {
                 let images = &mut images[..rows.len() * channels];
-                self.bias_gradient(threads, dy, images, d_bias);
+                bias_gradient(threads, dy, self.output, images, d_bias);
             }
             let d_weight = match &self.method {
                 Method::Direct(direct) => direct.weight_gradient(threads, x, dy, scratch),
                 Method::Winograd(winograd) => winograd.weight_gradient(threads, x, dy, scratch),
             };
             let chunks = self.weights.chunks.clone();
-            let handed_out = written(|_, chunk, gradient| {
-                let rows = self.weights.rows(chunk);
-                let (weight, bias) = gradient.split_at_mut(rows.len() * channels);
-                weight.copy_from_slice(&d_weight[rows.start * channels..rows.end * channels]);
-                bias.copy_from_slice(&d_bias[..bias.len()]);
-            });
-            replica.gradient(lane..lane + 1, chunks, &handed_out);
+            let gradient = self.weights.gradient(d_weight, d_bias);
+            replica.gradient(lane..lane + 1, chunks, &gradient);
         }
     }
 }

@@ -38,7 +38,7 @@ pub(super) fn checks(job: &Job) -> Vec<Check> {
 /// Opens the sets as a run would: what is not decoded yet is decoded.
 fn data(job: &Job) -> Check {
     let opened = || -> anyhow::Result<Check> {
-        let learner = learners::coordinator(job, Path::new(""))?;
+        let learner = learners::coordinator_here(job, Path::new(""))?;
         if learner.embedding().is_some() {
             return Ok(Check::ok(
                 "data",

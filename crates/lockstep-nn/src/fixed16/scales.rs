@@ -1,0 +1,70 @@
+//! The scales of a layer's operands: found, and kept from the forward pass for the way back.
+
+use super::scale::Scale;
+use crate::layers::{Pass, of_rows};
+use crate::threads::{pieces, pieces_mut, rows_of_a_tile};
+
+/// An operand of the weight gradient.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Operand {
+    /// The layer's input.
+    Input,
+    /// The gradient by its output.
+    Error,
+}
+
+/// The scales of rows. In training all rows of a lane have one; in an evaluation every row has its own, so that what is
+/// said of it does not depend on others.
+pub(super) struct RowScales {
+    /// Of what was sliced last.
+    rows: Vec<Scale>,
+    /// By lane and operand, in training.
+    lanes: Vec<[Scale; 2]>,
+}
+
+impl RowScales {
+    /// For at most so many rows, of so many lanes.
+    pub(super) fn new(rows: usize, lanes: usize) -> Self {
+        Self {
+            rows: vec![Scale::default(); rows],
+            lanes: vec![Default::default(); lanes],
+        }
+    }
+
+    /// How many lanes there are at the most.
+    pub(super) fn most_lanes(&self) -> usize {
+        self.lanes.len()
+    }
+
+    /// Finds and returns the scale of each row.
+    pub(super) fn find(
+        &mut self,
+        pass: Pass<'_>,
+        x: &[f32],
+        width: usize,
+        operand: Operand,
+    ) -> &[Scale] {
+        let scales = &mut self.rows[..x.len() / width];
+        if pass.step.is_some() {
+            for (lane, rows) in pass.lanes.iter().enumerate() {
+                let scale = Scale::on(pass.threads, of_rows(x, rows, width));
+                self.lanes[lane][operand as usize] = scale;
+                scales[rows.clone()].fill(scale);
+            }
+        } else {
+            let at_once = rows_of_a_tile(width);
+            let tiles = (pieces(x, at_once * width), pieces_mut(scales, at_once));
+            pass.threads.each(tiles, |_, (x, scales)| {
+                for (x, scale) in x.chunks_exact(width).zip(scales) {
+                    *scale = Scale::of(x);
+                }
+            });
+        }
+        scales
+    }
+
+    /// The scales of both operands of a lane's weight gradient.
+    pub(super) fn of_lane(&self, lane: usize) -> [Scale; 2] {
+        self.lanes[lane]
+    }
+}

@@ -1,0 +1,80 @@
+//! `train.precision = "fixed16"`: the same weights wherever they are computed, and other ones than in single precision.
+
+use crate::common::{Place, read_json};
+use serde_json::Value;
+
+const FIXED16: [&str; 2] = ["--set", "train.precision=fixed16"];
+
+/// A network with convolutions that move by one pixel and by two, and dense layers.
+const LAYERS: &str = "model={ layers = [\
+    { kind = 'conv2d', out = 16, kernel = 3, padding = 1 }, { kind = 'batch-norm' }, { kind = 'relu' }, \
+    { kind = 'conv2d', out = 20, kernel = 3, stride = 2 }, { kind = 'gelu' }, \
+    { kind = 'conv2d', out = 20, kernel = 3, padding = 1, groups = 20 }, { kind = 'global-pool' }, \
+    { kind = 'linear', out = 40 }, { kind = 'relu' }, { kind = 'linear' }] }";
+
+#[test]
+fn it_gives_the_same_weights_on_any_workers_threads_and_engines_and_after_a_power_cut() {
+    let place = Place::new();
+    let always = [&FIXED16[..], &["--set", LAYERS, "--set", "train.lanes=4"]].concat();
+    let short = ["--set", "train.batch=250", "--epochs", "1"];
+    let weights = |more: &[&str], engine: &str| {
+        let job = ["run", "job.toml", "--json"];
+        let mut command = place.command(&[&job[..], &always, &short, more].concat());
+        let output = command.env("LOCKSTEP_FIXED16", engine).output().unwrap();
+        let stdout = String::from_utf8(output.stdout).unwrap();
+        let result: Value = serde_json::from_str(stdout.lines().last().unwrap()).unwrap();
+        result["weights_sha256"].as_str().unwrap().to_owned()
+    };
+    let expected = weights(&["--workers", "1"], "avx2");
+    assert_eq!(weights(&["--workers", "2"], "vnni"), expected);
+    assert_eq!(weights(&["--workers", "4"], "amx"), expected);
+    let threads = ["--workers", "1", "--set", "train.threads=4"];
+    assert_eq!(weights(&threads, "amx"), expected);
+    let single = ["--set", "train.precision=f32"];
+    assert_ne!(
+        weights(&[&single[..], &["--workers", "2"]].concat(), "amx"),
+        expected
+    );
+}
+
+#[test]
+fn a_run_that_was_cut_off_ends_with_the_same_weights_and_not_in_another_precision() {
+    let place = Place::new();
+    let saved = [&FIXED16[..], &["--set", "checkpoint.every=1 step"]].concat();
+    let expected = place.weights(&saved);
+    place.cut_off(&saved);
+    let resume = ["run", "job.toml", "--json", "--resume"];
+    place.refused(&resume, &["train.precision", "fixed16", "f32", "--fork"]);
+    let ran = place.succeeds(&[&resume[..], &saved].concat());
+    assert_eq!(ran.result()["weights_sha256"], expected.as_str());
+    let name = ran.result()["run"].as_str().unwrap().to_owned();
+    place.succeeds(&["run", "job.toml", "--json", "--resume", &name, "--fork"]);
+}
+
+#[test]
+fn the_plan_says_what_computes_it_and_a_gpu_is_refused() {
+    let place = Place::new();
+    let plan = ["run", "job.toml", "--dry-run"];
+    let said = place.said(&[&plan[..], &FIXED16].concat());
+    assert!(said.contains("fixed16, here by "), "{said}");
+    let slow = place.command(&[&plan[..], &FIXED16].concat());
+    let output = { slow }.env("LOCKSTEP_FIXED16", "avx2").output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.contains("no AMX"), "{said}");
+    let on_gpu = [&FIXED16[..], &["--set", "train.device=cuda"]].concat();
+    let words = ["train.device", "fixed16", "precision = \"f32\""];
+    place.refused(&[&plan[..], &on_gpu].concat(), &words);
+}
+
+#[test]
+fn what_was_trained_in_it_is_evaluated_in_it() {
+    let place = Place::new();
+    let result = place.train(&FIXED16);
+    let name = result["run"].as_str().unwrap();
+    let ran = place.succeeds(&["evaluate", name, "--json"]);
+    let found: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let folder = place.runs().remove(0);
+    assert_eq!(found, read_json(&folder.join("evaluation.json")));
+    let card = read_json(&folder.join("model/model.json"));
+    assert_eq!(card["precision"], "fixed16");
+}
