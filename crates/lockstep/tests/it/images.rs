@@ -110,7 +110,7 @@ fn eight_lanes_give_the_same_weights_on_one_to_eight_workers() {
 fn a_cnn_and_a_resnet_give_the_same_weights_on_any_workers() {
     let place = place();
     // A whole step and a short one.
-    cifar::write_folder(&place.path("cifar"), 28, 6, 1);
+    cifar::write_folder(&place.path("cifar"), 30, 6, 1);
     for model in [
         "model={ kind = \"cnn\", channels = [4, 6], dense = 8 }",
         "model={ kind = \"resnet18\" }",

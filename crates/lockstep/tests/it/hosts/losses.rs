@@ -111,7 +111,7 @@ fn a_host_that_stands_still_for_longer_than_its_lease_is_done_without_and_comes_
         "{reason}"
     );
     gang.signal(1, Signal::CONT);
-    run.wait_for_worker(1);
+    run.wait_for("worker");
     let result = gang.succeed(run);
     assert_eq!(result["weights_sha256"], undisturbed);
 }
