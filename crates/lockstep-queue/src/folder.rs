@@ -182,7 +182,10 @@ impl Folder {
         let Ok(file) = File::open(self.at(LOCK)) else {
             return false;
         };
-        matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
+        let looked = file.try_lock_shared();
+        // What is being started beside this has the file open too, for a moment.
+        let _ = file.unlock();
+        matches!(looked, Err(TryLockError::WouldBlock))
     }
 
     /// Ends an attempt that has no keeper; whether it is at its end now.

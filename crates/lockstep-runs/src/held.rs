@@ -46,7 +46,10 @@ impl RunDir {
         let Some(Ok(file)) = file.open_local(Purpose::Read) else {
             return Ok(Held::BySomebody);
         };
-        Ok(match file.try_lock_shared() {
+        let looked = file.try_lock_shared();
+        // What is being started beside this has the file open too, for a moment.
+        let _ = file.unlock();
+        Ok(match looked {
             Ok(()) => Held::ByNobody,
             Err(TryLockError::WouldBlock | TryLockError::Error(_)) => Held::BySomebody,
         })

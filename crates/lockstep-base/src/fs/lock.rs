@@ -17,7 +17,16 @@ const READERS: u32 = 0o044;
 /// Proof that nobody else holds the lock; dropping it lets others have it.
 #[derive(Debug)]
 pub struct FileLock {
-    _file: File,
+    file: File,
+}
+
+impl Drop for FileLock {
+    /// Closing would not do: a process that is just being started beside this one has the file open too, for the moment
+    /// between its fork and its exec, and would hold the lock for that long.
+    fn drop(&mut self) {
+        // What cannot be unlocked is closed.
+        let _ = self.file.unlock();
+    }
 }
 
 impl FileLock {
@@ -51,7 +60,7 @@ impl FileLock {
             let _ = file.set_permissions(Permissions::from_mode(mode));
         }
         match file.try_lock() {
-            Ok(()) => Ok(Some(FileLock { _file: file })),
+            Ok(()) => Ok(Some(FileLock { file })),
             Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(error)) => Err(FsError::io("lock", path)(error)),
         }

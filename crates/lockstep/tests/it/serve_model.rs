@@ -411,6 +411,8 @@ fn a_full_queue_is_told_to_come_again_and_a_request_has_a_deadline() {
         "0",
         "--queue",
         "1",
+        "--max-batch",
+        "1",
         "--timeout",
         "5",
     ];
