@@ -291,6 +291,10 @@ fn a_slow_disk_holds_up_only_those_who_wait_for_it() {
             assert_eq!(one.join().unwrap(), 200);
         }
     });
+    // Whoever still wrote when the file that wakes is removed would sleep again.
+    wait("all jobs have ended", || {
+        serve.get("/api/v1/jobs").ok().json()["counts"]["succeeded"] == 4
+    });
 }
 
 #[test]

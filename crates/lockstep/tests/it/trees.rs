@@ -718,8 +718,7 @@ fn workers_without_rows_change_nothing() {
         place
             .0
             .write_job(&JOB.replace("val_split = 0.1", "val = { csv = 'two.csv' }"));
-        place.agrees_on("3", &[]);
-        place.agrees_on("3", &["--set", few, "--set", "train.patience=2"]);
+        place.agrees_on("3", &["--set", "train.patience=2"]);
     }
     let place = Trees::new(number);
     // One row in ten of so many is set aside.
