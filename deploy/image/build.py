@@ -89,9 +89,9 @@ def document(value):
     return json.dumps(value, indent=1, sort_keys=True).encode()
 
 
-def image(layers, version, machine):
+def image(layers, version, machine, level):
     """The blobs of an image and the description of its manifest."""
-    packed = [gzip.compress(data, compresslevel=6, mtime=0) for data in layers]
+    packed = [gzip.compress(data, compresslevel=level, mtime=0) for data in layers]
     config = document(
         {
             "architecture": machine,
@@ -144,6 +144,7 @@ def main():
     arguments.add_argument("program", type=Path)
     arguments.add_argument("--out", type=Path, required=True, help="folder for the images")
     arguments.add_argument("--name", help="name and tag (lockstep:VERSION)")
+    arguments.add_argument("--level", type=int, default=6, help="how hard layers are packed, from 1 to 9 (6)")
     options = arguments.parse_args()
     machine = MACHINES.get(platform.machine())
     if machine is None:
@@ -152,7 +153,7 @@ def main():
     version = said.split()[1]
     name = options.name or f"lockstep:{version}"
     program = layer({"/usr/local/bin/lockstep": (options.program.read_bytes(), 0o755)})
-    blobs, manifest = image([layer(base_files(options.program)), program], version, machine)
+    blobs, manifest = image([layer(base_files(options.program)), program], version, machine, options.level)
     options.out.mkdir(parents=True, exist_ok=True)
     whole, part = options.out / "lockstep.tar", options.out / "layer.tar.gz"
     whole.write_bytes(archive(blobs, manifest, name))

@@ -101,8 +101,8 @@ impl Buffers {
     }
 
     /// The picture that was decoded last, given its size.
-    pub(crate) fn pixels(&self, (width, height): (u32, u32)) -> &[Pixel] {
-        &self.pixels[..width as usize * height as usize]
+    pub(crate) fn pixels(&mut self, (width, height): (u32, u32)) -> &mut [Pixel] {
+        &mut self.pixels[..width as usize * height as usize]
     }
 
     /// Gives memory back that only an unusually large picture needed.

@@ -6,7 +6,7 @@
 //! differences of tens at an edge; so for those each direction is a call of its own, rows first. What remains is a
 //! unit in some bytes of a hundred: weights have 16 bits here and 32 in Pillow.
 
-use fast_image_resize::images::{TypedImage, TypedImageRef};
+use fast_image_resize::images::TypedImage;
 use fast_image_resize::pixels::U8x4;
 use fast_image_resize::{FilterType, ResizeAlg, ResizeOptions, Resizer};
 
@@ -24,9 +24,10 @@ pub(crate) struct Resampler {
 }
 
 /// Pixels, and their width and height.
-#[derive(Clone, Copy)]
 pub(crate) struct Pixels<'a> {
-    pub(crate) pixels: &'a [Pixel],
+    /// Nothing changes them. The resizer compiles all of its kernels for each type of images that it reads from, and its
+    /// own between two directions can be changed.
+    pub(crate) pixels: &'a mut [Pixel],
     pub(crate) size: (u32, u32),
 }
 
@@ -177,11 +178,11 @@ fn run(
         .use_alpha(false);
     let length = "as many bytes as pixels ask for";
     // Typed images: the others bring all kinds of pixels with them, which takes minutes to compile.
-    let (columns, rows) = source.size;
-    let from = TypedImageRef::<U8x4>::from_buffer(columns, rows, source.pixels.as_flattened())
-        .expect(length);
-    let mut to =
-        TypedImage::<U8x4>::from_buffer(size.0, size.1, out.as_flattened_mut()).expect(length);
+    let image = |(width, height), pixels| {
+        TypedImage::<U8x4>::from_buffer(width, height, pixels).expect(length)
+    };
+    let from = image(source.size, source.pixels.as_flattened_mut());
+    let mut to = image(size, out.as_flattened_mut());
     resizer
         .resize_typed(&from, &mut to, &options)
         .expect("an area inside of the picture");
@@ -204,8 +205,8 @@ mod tests {
     /// What comes out of a whole picture with these vector instructions.
     fn resampled(
         filter: Filter,
-        source: Pixels<'_>,
-        size: (u32, u32),
+        pixels: &mut [Pixel],
+        (from, size): ((u32, u32), (u32, u32)),
         extensions: CpuExtensions,
     ) -> Vec<Pixel> {
         let mut resampler = Resampler::new(filter);
@@ -217,6 +218,7 @@ mod tests {
             target: (0, 0),
             size,
         };
+        let source = Pixels { pixels, size: from };
         resampler.resample(source, size, &whole, &mut out);
         out
     }
@@ -246,17 +248,16 @@ mod tests {
         fn the_bits_are_the_same_with_any_vector_instructions(
             from in (1..200u32, 1..120u32), to in (1..150u32, 1..150u32), seed: u64,
         ) {
-            let pixels = noise(from, seed);
-            let source = Pixels { pixels: &pixels, size: from };
+            let mut pixels = noise(from, seed);
             for filter in FILTERS {
-                let plain = resampled(filter, source, to, CpuExtensions::None);
+                let plain = resampled(filter, &mut pixels, (from, to), CpuExtensions::None);
                 #[cfg(target_arch = "x86_64")]
                 for extensions in [CpuExtensions::Sse4_1, CpuExtensions::Avx2] {
                     if extensions.is_supported() {
-                        prop_assert!(resampled(filter, source, to, extensions) == plain, "{filter:?}");
+                        prop_assert!(resampled(filter, &mut pixels, (from, to), extensions) == plain, "{filter:?}");
                     }
                 }
-                prop_assert!(resampled(filter, source, to, CpuExtensions::default()) == plain, "{filter:?}");
+                prop_assert!(resampled(filter, &mut pixels, (from, to), CpuExtensions::default()) == plain, "{filter:?}");
             }
         }
 
@@ -264,14 +265,14 @@ mod tests {
         fn cutting_first_is_cutting_last(
             from in (8..90u32, 8..90u32), to in (8..90u32, 8..90u32), part in (0.0..1.0f64, 0.0..1.0f64), seed: u64,
         ) {
-            let pixels = noise(from, seed);
-            let source = Pixels { pixels: &pixels, size: from };
+            let mut pixels = noise(from, seed);
             let size = (to.0 / 2, to.1 / 2);
             let corner = ((part.0 * f64::from(to.0 - size.0)) as u32, (part.1 * f64::from(to.1 - size.1)) as u32);
             let shown = Overlap { source: corner, target: (0, 0), size };
             for filter in FILTERS {
-                let whole = resampled(filter, source, to, CpuExtensions::default());
+                let whole = resampled(filter, &mut pixels, (from, to), CpuExtensions::default());
                 let mut cut = vec![[0; 4]; size.0 as usize * size.1 as usize];
+                let source = Pixels { pixels: &mut pixels, size: from };
                 Resampler::new(filter).resample(source, to, &shown, &mut cut);
                 for row in 0..size.1 as usize {
                     let start = (corner.1 as usize + row) * to.0 as usize + corner.0 as usize;

@@ -12,6 +12,8 @@
 //! - **No way out.** [`Place::join`] leads down only.
 //! - **No secrets.** They come from the environment, and no error, `Debug` or `Display` shows one.
 //!
+//! Servers that keep no files are asked with [`http`].
+//!
 //! The functions block; a small runtime of this crate's own does the waiting. Call them from plain threads.
 //!
 //! ```
@@ -32,6 +34,7 @@ mod access;
 mod change;
 mod copy;
 mod error;
+pub mod http;
 mod local;
 mod name;
 mod package;

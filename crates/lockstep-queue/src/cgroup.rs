@@ -67,14 +67,6 @@ impl Drop for Group {
     }
 }
 
-/// Whether limits can be enforced here; if not, why.
-///
-/// # Errors
-/// When they cannot: in words.
-pub fn enforced() -> Result<(), String> {
-    base().map(|_| ())
-}
-
 /// The group of this process, and the one below which groups for jobs can be made.
 fn base() -> Result<(PathBuf, PathBuf), String> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();

@@ -38,7 +38,6 @@ mod setup;
 mod state;
 mod view;
 
-pub use cgroup::enforced;
 pub use error::QueueError;
 pub use id::is_valid_id;
 pub use job_record::{JobRecord, Submission};

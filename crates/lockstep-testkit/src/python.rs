@@ -4,6 +4,7 @@ use crate::kept::Kept;
 use crate::succeed;
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::OnceLock;
 
 const PIP: [&str; 2] = ["-m", "pip"];
 const QUIET: [&str; 2] = ["--quiet", "--disable-pip-version-check"];
@@ -56,9 +57,13 @@ pub fn python_with_xgboost() -> PathBuf {
     python("xgboost", &[&format!("xgboost-cpu=={version}")])
 }
 
-/// XGBoost's library, of that environment.
+/// XGBoost's library, of that environment, which Python is asked for once.
 pub fn xgboost_library() -> PathBuf {
-    let find = "import xgboost.libpath as l; print(l.find_lib_path()[0])";
-    let found = succeed(Command::new(python_with_xgboost()).args(["-c", find]));
-    PathBuf::from(found.trim())
+    static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
+    let find = || {
+        let find = "import xgboost.libpath as l; print(l.find_lib_path()[0])";
+        let found = succeed(Command::new(python_with_xgboost()).args(["-c", find]));
+        PathBuf::from(found.trim())
+    };
+    LIBRARY.get_or_init(find).clone()
 }

@@ -109,6 +109,7 @@ impl RayCluster {
             python,
             folder,
         };
+        cluster.wake();
         let nodes: Vec<Value> = (0..nodes).map(|node| cluster.node(node, &[])).collect();
         let said = cluster
             .ask(&json!({ "folder": cluster.path(), "nodes": nodes, "autoscaler": autoscaler }));
@@ -126,8 +127,26 @@ impl RayCluster {
         self.path().join(format!("cache-{node}"))
     }
 
+    /// From now on a step of a gang on this cluster takes a while, so that a run has a middle to disturb it in.
+    pub fn slow_down(&self) {
+        std::fs::remove_file(self.awake()).expect("the cluster was awake");
+    }
+
+    /// From now on a step takes no longer than it must.
+    pub fn wake(&self) {
+        std::fs::write(self.awake(), "").expect("the cluster's folder");
+    }
+
+    fn awake(&self) -> PathBuf {
+        self.path().join("awake")
+    }
+
     fn node(&self, node: usize, variables: &[(&str, &str)]) -> Value {
-        let mut env = json!({ "LOCKSTEP_CACHE": self.cache(node) });
+        let mut env = json!({
+            "LOCKSTEP_CACHE": self.cache(node),
+            "LOCKSTEP_FAILPOINTS": "step.begin=sleep:30",
+            "LOCKSTEP_FAILPOINTS_AWAKE": self.awake(),
+        });
         for (name, value) in variables {
             env[name] = (*value).into();
         }

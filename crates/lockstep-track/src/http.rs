@@ -2,10 +2,10 @@
 
 use crate::SinkError;
 use futures_util::{StreamExt, TryStreamExt};
-use lockstep_http::{
+use lockstep_job::without_secrets;
+use lockstep_place::http::{
     Client, HttpError, Method, Reply, RequestBuilder, Roots, Settings, StatusCode, with_login,
 };
-use lockstep_job::without_secrets;
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;

@@ -15,7 +15,7 @@
 //! | `stop` | SIGSTOP to this process: it lives and does nothing |
 //! | `cut` | SIGKILL to the parent and then to this process, as a power cut ends a whole run |
 //! | `error`, `error:ERRNO` | [`check`] returns this error of the system; EIO unless it is said |
-//! | `sleep:MS` | the thread sleeps for so many milliseconds |
+//! | `sleep:MS` | the thread sleeps for so many milliseconds, or until the file is there that [`AWAKE`] names |
 //!
 //! `@N` means the N-th time only that the point is reached in this process, counted from 1; without
 //! it, every time. `@rankR` means in the worker of that rank only, and `@genG` in that generation of the
@@ -29,6 +29,10 @@ mod points;
 
 /// The variable that says which points do what.
 pub const VARIABLE: &str = "LOCKSTEP_FAILPOINTS";
+
+/// The variable that names a file. Once it is there, no point sleeps any longer: a test slows a run down until it has seen
+/// what it waited for, and then lets it go.
+pub const AWAKE: &str = "LOCKSTEP_FAILPOINTS_AWAKE";
 
 #[cfg(debug_assertions)]
 mod live {

@@ -1,8 +1,13 @@
 //! The points that a test has asked for, and what they do.
 
+use crate::failpoint::AWAKE;
 use std::io;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// How long it may take to notice that nobody is to sleep any longer.
+const NOTICED: Duration = Duration::from_millis(20);
 
 /// EIO on every system that we build for.
 const DEFAULT_ERROR: i32 = 5;
@@ -116,9 +121,20 @@ impl Action {
             Self::Stop => signal(&[std::process::id()], SIGSTOP),
             Self::Cut => kill(&[std::os::unix::process::parent_id(), std::process::id()]),
             Self::Error(number) => return Err(io::Error::from_raw_os_error(number)),
-            Self::Sleep(time) => std::thread::sleep(time),
+            Self::Sleep(time) => sleep(time, std::env::var_os(AWAKE).as_deref().map(Path::new)),
         }
         Ok(())
+    }
+}
+
+/// Sleeps so long, or until this file is there.
+fn sleep(time: Duration, awake: Option<&Path>) {
+    let begin = Instant::now();
+    while let Some(left) = time.checked_sub(begin.elapsed()) {
+        if awake.is_some_and(Path::exists) {
+            break;
+        }
+        std::thread::sleep(left.min(NOTICED));
     }
 }
 
@@ -164,6 +180,17 @@ mod tests {
         let hits =
             [(1, 1), (0, 2), (1, 2)].map(|(rank, generation)| points.hit("e", rank, generation));
         assert_eq!(hits, [None, None, Some(Action::Stop)]);
+    }
+
+    #[test]
+    fn a_sleep_ends_with_its_time_or_when_a_file_is_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let (short, long) = (Duration::from_millis(30), Duration::from_secs(3600));
+        let begin = Instant::now();
+        sleep(short, Some(&folder.path().join("awake")));
+        assert!(begin.elapsed() >= short);
+        sleep(long, Some(folder.path()));
+        assert!(begin.elapsed() < long);
     }
 
     #[test]

@@ -4,7 +4,9 @@ use crate::jobs::credentials::Token;
 use crate::jobs::package::Package;
 use crate::jobs::request::{LONG, SOON};
 use crate::jobs::{Address, Credentials, JobInfo, JobsError, Submission, Tail};
-use lockstep_http::{Method, Reply, RequestBuilder, Settings, StatusCode, encode_part, header};
+use lockstep_place::http::{
+    Method, Reply, RequestBuilder, Settings, StatusCode, encode_part, header,
+};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::time::Duration;
@@ -12,7 +14,7 @@ use std::time::Duration;
 /// A head that answers and accepts us.
 pub struct Client {
     pub(crate) address: Address,
-    pub(crate) http: lockstep_http::Client,
+    pub(crate) http: lockstep_place::http::Client,
     /// Sent with every request, once the head has asked for it.
     token: Option<Token>,
     version: Version,
@@ -73,7 +75,7 @@ impl Client {
             ..Settings::default()
         };
         let mut client = Client {
-            http: lockstep_http::Client::new(settings)
+            http: lockstep_place::http::Client::new(settings)
                 .map_err(|error| JobsError::Setup(error.to_string()))?,
             address,
             token: at_first,

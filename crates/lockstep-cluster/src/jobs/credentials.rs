@@ -4,7 +4,7 @@
 //! for one, and not to a head that asks for none: there it would only be told to a stranger.
 
 use crate::jobs::JobsError;
-use lockstep_http::{HeaderMap, HeaderName, HeaderValue, header};
+use lockstep_place::http::{HeaderMap, HeaderName, HeaderValue, header};
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;

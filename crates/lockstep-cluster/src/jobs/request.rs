@@ -1,7 +1,7 @@
 //! How long requests to a head may take, and what it means that they fail.
 
 use crate::jobs::{Client, JobsError};
-use lockstep_http::{HttpError, Reply};
+use lockstep_place::http::{HttpError, Reply};
 use serde::de::DeserializeOwned;
 use std::time::Duration;
 

@@ -4,7 +4,7 @@ use crate::jobs::JobsError;
 use crate::jobs::client::{Client, job_path};
 use crate::jobs::request::SOON;
 use futures_util::StreamExt;
-use lockstep_http::{Handshake, HttpError, Message, Method, StatusCode, root_cause};
+use lockstep_place::http::{Handshake, HttpError, Message, Method, StatusCode, root_cause};
 use std::time::Duration;
 use tokio::time::timeout;
 
@@ -13,7 +13,7 @@ const DOING: &str = "follow the log";
 
 /// A log's connection.
 pub(crate) struct Websocket {
-    stream: lockstep_http::Websocket,
+    stream: lockstep_place::http::Websocket,
 }
 
 /// What came through it.

@@ -5,7 +5,7 @@ use crate::kube::job::{ClusterJob, JobName, JobState};
 use crate::kube::manifest::{Manifest, ManifestKind, merge};
 use crate::kube::request::{self, About};
 use crate::kube::{KubeError, Tail, log};
-use lockstep_http::{HttpError, Method, RequestBuilder, Response, StatusCode, with_login};
+use lockstep_place::http::{HttpError, Method, RequestBuilder, Response, StatusCode, with_login};
 use serde_json::{Value, json};
 use std::cell::{Ref, RefCell};
 use std::future::Future;
@@ -19,7 +19,7 @@ const EVENTS: usize = 500;
 /// A cluster, and who asks it.
 pub struct Client {
     config: RefCell<Config>,
-    http: RefCell<lockstep_http::Client>,
+    http: RefCell<lockstep_place::http::Client>,
     server: String,
 }
 
@@ -43,7 +43,7 @@ impl Client {
     /// # Errors
     /// When the configuration's certificates cannot be used.
     pub fn new(config: Config) -> Result<Self, KubeError> {
-        let http = lockstep_http::Client::new(request::settings(&config.access));
+        let http = lockstep_place::http::Client::new(request::settings(&config.access));
         Ok(Self {
             http: RefCell::new(http.map_err(|error| KubeError::Setup(error.to_string()))?),
             server: config.access.server.clone(),

@@ -11,7 +11,7 @@ use crate::kube::request::{About, refusal};
 use crate::kube::{KubeError, Target};
 use futures_util::future::select;
 use futures_util::{SinkExt, StreamExt};
-use lockstep_http::{
+use lockstep_place::http::{
     Handshake, Message, Method, StatusCode, Websocket, header, in_short, root_cause,
 };
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};

@@ -10,7 +10,7 @@ use crate::kube::manifest::ManifestKind;
 use crate::kube::request::About;
 use crate::kube::{KubeError, first_reason};
 use crate::log::{LogEvent, Retry};
-use lockstep_http::{Method, Response, root_cause};
+use lockstep_place::http::{Method, Response, root_cause};
 use serde_json::Value;
 use std::time::{Duration, Instant};
 use tokio::time::timeout;

@@ -2,7 +2,7 @@
 
 use crate::kube::request::About;
 use crate::kube::{Client, KubeError};
-use lockstep_http::Method;
+use lockstep_place::http::Method;
 use serde_json::Value;
 use std::collections::BTreeMap;
 

@@ -3,7 +3,7 @@
 use crate::kube::KubeError;
 use crate::kube::config::Access;
 use base64::Engine;
-use lockstep_http::{HttpError, Roots, Settings, StatusCode, in_short};
+use lockstep_place::http::{HttpError, Roots, Settings, StatusCode, in_short};
 use serde_json::Value;
 use std::time::Duration;
 

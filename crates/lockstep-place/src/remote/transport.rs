@@ -31,8 +31,7 @@ pub(super) struct Connector {
 
 impl HttpConnector for Connector {
     fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
-        // An error says that the process has chosen a provider before, which serves as well.
-        let _ = rustls::crypto::ring::default_provider().install_default();
+        crate::http::use_ring();
         Ok(HttpClient::new(HttpTransport {
             inner: ReqwestConnector::default().connect(options)?,
             stall: self.stall,

@@ -93,8 +93,9 @@ def _run(
     assert process.stdout is not None and process.stderr is not None
     words: Deque[str] = deque(maxlen=KEPT_LINES)
     listener = threading.Thread(target=_listen, args=(process.stderr, words, on_words), daemon=True)
-    listener.start()
     try:
+        # An interrupt while this thread starts stops the run as well.
+        listener.start()
         for line in process.stdout:
             on_line(line)
         code = process.wait()
@@ -102,7 +103,8 @@ def _run(
         _stop(process)
         raise
     finally:
-        listener.join(timeout=5.0)
+        if listener.is_alive():
+            listener.join(timeout=5.0)
         process.stdout.close()
     return code, "\n".join(words)
 

@@ -3,7 +3,7 @@
 use super::settings::MlflowSettings;
 use crate::SinkError;
 use crate::http::Http;
-use lockstep_http::{Method, Reply, StatusCode, encode_part, header};
+use lockstep_place::http::{Method, Reply, StatusCode, encode_part, header};
 use serde_json::{Value, json};
 use std::time::Duration;
 

@@ -18,6 +18,7 @@ pub(crate) mod serve_jobs;
 pub(crate) mod tensors;
 pub(crate) mod trees;
 
+use lockstep_base::failpoint;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
@@ -33,8 +34,11 @@ pub(crate) const LIMIT: Duration = Duration::from_secs(300);
 /// How long something may take that happens at once, and otherwise would when a deadline of half a minute is over.
 pub(crate) const AT_ONCE: Duration = Duration::from_secs(20);
 
-/// A setting that makes the first layer wide enough to be computed by columns, also on six lanes.
-pub(crate) const BY_COLUMNS: &str = "model.hidden=[3100, 16]";
+/// A setting that makes the first layer wide enough to be computed by columns, on up to three lanes.
+pub(crate) const BY_COLUMNS: &str = "model.hidden=[1600, 16]";
+
+/// The file in a place that [`Place::wake`] writes.
+const AWAKE: &str = "awake";
 
 /// The variable that marks all processes of one place, its value the place's folder.
 const MARK: &str = "LOCKSTEP_TEST_PLACE";
@@ -156,6 +160,7 @@ impl Place {
             .current_dir(self.folder.path())
             .env("LOCKSTEP_CACHE", self.path("cache"))
             .env(MARK, self.folder.path())
+            .env(failpoint::AWAKE, self.path(AWAKE))
             .env_remove("RUST_BACKTRACE")
             .stdin(Stdio::null());
         command
@@ -223,9 +228,21 @@ impl Place {
 
     /// Starts training `job.toml` with these further arguments.
     pub(crate) fn start(&self, args: &[&str]) -> Running {
-        let mut command = self.command(&[&["run", "job.toml", "--json"], args].concat());
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        Running::new(command.spawn().unwrap())
+        let command = self.command(&[&["run", "job.toml", "--json"], args].concat());
+        Running::new(command)
+    }
+
+    /// Starts a command of this place with these failpoints. Whoever sleeps at one does so until [`wake`](Self::wake):
+    /// so a run is slow while a test waits for its middle, and quick afterwards.
+    pub(crate) fn start_slow(&self, mut command: Command, failpoints: &str) -> Running {
+        let _ = fs::remove_file(self.path(AWAKE));
+        command.env(failpoint::VARIABLE, failpoints);
+        Running::new(command)
+    }
+
+    /// Lets all who sleep at failpoints of this place go on.
+    pub(crate) fn wake(&self) {
+        fs::write(self.path(AWAKE), "").unwrap();
     }
 
     /// The run folders in the store.
@@ -290,8 +307,10 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// A child whose standard output, which is piped, has events.
-    pub(crate) fn new(mut child: Child) -> Self {
+    /// Starts a command whose standard output has events.
+    pub(crate) fn new(mut command: Command) -> Self {
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
         let events = BufReader::new(child.stdout.take().unwrap());
         Self {
             child,

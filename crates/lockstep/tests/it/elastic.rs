@@ -4,7 +4,6 @@
 use crate::common::{JOB, Place, Running, send};
 use rustix::process::Signal;
 use serde_json::Value;
-use std::process::Stdio;
 
 /// Long enough for somebody to come or leave in the middle.
 const EPOCHS: &str = "12";
@@ -18,17 +17,14 @@ fn elastic(transport: &str) -> String {
 
 /// Trains with steps that take a while, so that there is a middle of an epoch to come or leave in.
 fn start(place: &Place, failpoints: &str) -> Running {
-    let mut command = place.command(&["run", "job.toml", "--json", "--epochs", EPOCHS]);
-    command.env(
-        "LOCKSTEP_FAILPOINTS",
-        format!("step.begin=sleep:10{failpoints}"),
-    );
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    Running::new(command.spawn().unwrap())
+    let slow = format!("step.begin=sleep:10{failpoints}");
+    let command = place.command(&["run", "job.toml", "--json", "--epochs", EPOCHS]);
+    place.start_slow(command, &slow)
 }
 
-/// The result, which must be a success without a failure.
-fn undisturbed(run: Running) -> Value {
+/// The result of the rest, at full speed, which must be a success without a failure.
+fn undisturbed(place: &Place, run: Running) -> Value {
+    place.wake();
     let (code, result, stderr) = run.finish();
     assert_eq!(code, Some(0), "{stderr}");
     assert_eq!(result["restarts"], 0, "{result}");
@@ -48,7 +44,7 @@ fn a_run_begins_with_the_least_and_takes_in_a_worker_that_comes_late() {
         assert_eq!(resized["workers"], 3);
         let reason = resized["reason"].as_str().unwrap();
         assert!(reason.starts_with("worker 1 "), "{reason}");
-        let result = undisturbed(run);
+        let result = undisturbed(&place, run);
         assert_eq!(result["weights_sha256"], expected, "{transport}");
         assert_eq!(result["resizes"], 1);
     }
@@ -67,7 +63,7 @@ fn a_worker_that_is_taken_away_leaves_between_two_steps_and_another_takes_its_se
         let resized = run.wait_for("resized");
         let reason = resized["reason"].as_str().unwrap();
         assert!(reason.contains("leaves"), "{reason}");
-        let result = undisturbed(run);
+        let result = undisturbed(&place, run);
         assert_eq!(result["weights_sha256"], expected, "{transport}");
         assert!(result["resizes"].as_u64().unwrap() >= 1, "{result}");
     }
@@ -84,7 +80,7 @@ fn a_gang_of_a_fixed_size_waits_for_the_successor_of_one_that_leaves() {
     send(victim, Signal::TERM);
     let resized = run.wait_for("resized");
     assert_eq!(resized["workers"], 2, "{resized}");
-    let result = undisturbed(run);
+    let result = undisturbed(&place, run);
     assert_eq!(result["weights_sha256"], expected);
     assert_eq!(result["resizes"], 1);
 }
@@ -99,6 +95,7 @@ fn a_loss_in_an_elastic_gang_is_a_restart_and_the_bits_are_the_same() {
     run.wait_for("epoch");
     send(victim, Signal::KILL);
     run.wait_for("restart");
+    place.wake();
     let (code, result, stderr) = run.finish();
     assert_eq!(code, Some(0), "{stderr}");
     assert_eq!(result["restarts"], 1);
@@ -118,7 +115,7 @@ fn on_a_full_disk_a_gang_stays_as_it_is_and_trains_to_the_end() {
     let warning = run.wait_for("warning");
     let words = warning["message"].as_str().unwrap();
     assert!(words.contains("the gang stays as it is"), "{words}");
-    let result = undisturbed(run);
+    let result = undisturbed(&place, run);
     assert_eq!(result["weights_sha256"], expected);
     assert_eq!(result["resizes"], 0);
 }

@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use std::process::Stdio;
 use std::time::Duration;
 
 fn embed(place: &Place, args: &[&str]) -> Ran {
@@ -100,9 +99,8 @@ fn whenever_it_is_killed_the_next_run_finishes_it_with_the_same_bytes() {
 
     let mut killed = 0;
     for round in 0..12 {
-        let mut command = place.command(&[&["embed", "job.toml", "--json"], &many[..]].concat());
-        command.stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut running = Running::new(command.spawn().unwrap());
+        let command = place.command(&[&["embed", "job.toml", "--json"], &many[..]].concat());
+        let mut running = Running::new(command);
         // The coordinator, and with it every worker, is killed a moment after a part is done.
         let mut done = 0;
         while let Some(event) = running.next() {
@@ -137,9 +135,7 @@ fn two_at_once_into_one_store_both_succeed() {
         fs::remove_dir_all(place.path("vectors")).unwrap();
         let start = || {
             let args = [&["embed", "job.toml", "--json"], &many[..]].concat();
-            let mut command = place.command(&args);
-            command.stdout(Stdio::piped()).stderr(Stdio::piped());
-            Running::new(command.spawn().unwrap())
+            Running::new(place.command(&args))
         };
         let (first, second) = (start(), start());
         for running in [first, second] {
@@ -156,9 +152,7 @@ fn a_killed_worker_costs_its_part_only() {
     embedded(&embed(&place, &[]), "train");
     let whole = files(&place.path("vectors"));
     fs::remove_dir_all(place.path("vectors")).unwrap();
-    let mut command = place.command(&["embed", "job.toml", "--json"]);
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut running = Running::new(command.spawn().unwrap());
+    let mut running = Running::new(place.command(&["embed", "job.toml", "--json"]));
     running.wait_for("preparing");
     let coordinator = running.child.id();
     let worker = loop {

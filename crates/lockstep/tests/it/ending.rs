@@ -87,13 +87,14 @@ fn an_interrupted_run_says_how_to_go_on_and_does_to_the_same_weights() {
         "run",
         "job.toml",
         "--epochs",
-        "150",
+        "30",
         "--set",
-        "model.hidden=[128, 128]",
+        "model.hidden=[28, 28]",
     ];
     let whole = place.weights(&args[2..]);
     let child = place
         .command(&args)
+        .env("LOCKSTEP_FAILPOINTS", "step.begin=sleep:10")
         .stdout(std::process::Stdio::piped())
         .spawn()
         .unwrap();
@@ -111,13 +112,13 @@ fn an_interrupted_run_says_how_to_go_on_and_does_to_the_same_weights() {
         .find(|line| line.contains("go on with"))
         .expect(&stdout);
     let resume = line.split("--resume ").nth(1).unwrap();
-    assert!(line.contains("lockstep run job.toml --set 'model.hidden=[128, 128]' --epochs 150"));
+    assert!(line.contains("lockstep run job.toml --set 'model.hidden=[28, 28]' --epochs 30"));
 
     // On another number of workers, which changes nothing.
     let on_one = [&args[2..], &["--workers", "1", "--resume", resume]].concat();
     let result = place.train(&on_one);
     assert_eq!(result["weights_sha256"], whole);
-    assert_eq!(result["epochs"], 150);
+    assert_eq!(result["epochs"], 30);
     let metrics = Path::new(result["run_dir"].as_str().unwrap()).join("metrics.jsonl");
     let recorded = fs::read_to_string(metrics).unwrap();
     let epochs: Vec<u64> = recorded
@@ -125,7 +126,7 @@ fn an_interrupted_run_says_how_to_go_on_and_does_to_the_same_weights() {
         .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
         .map(|line| line["epoch"].as_u64().unwrap())
         .collect();
-    assert_eq!(epochs, (1..=150).collect::<Vec<_>>());
+    assert_eq!(epochs, (1..=30).collect::<Vec<_>>());
 }
 
 /// Whether a run that has no result yet recorded an epoch.

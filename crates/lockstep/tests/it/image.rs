@@ -17,10 +17,10 @@ mount -o remount,bind,ro "$root" && mount -t proc proc "$root/proc" && mount --r
 mount -t tmpfs -o mode=1777 tmpfs "$root/tmp" && exec chroot "$user" "$root" "$@"
 "#;
 
-/// Builds the image of the program under test, and returns its file.
-fn build(out: &Path) -> PathBuf {
+/// Builds the image of a program, and returns its file.
+fn build(program: &str, out: &Path) -> PathBuf {
     let built = Command::new("python3")
-        .args([SCRIPT, env!("CARGO_BIN_EXE_lockstep"), "--out"])
+        .args([SCRIPT, program, "--level", "1", "--out"])
         .arg(out)
         .output()
         .unwrap();
@@ -38,7 +38,11 @@ fn unpack(archive: &Path, into: &Path) {
 #[test]
 fn an_image_is_the_same_every_time_and_names_its_parts_by_their_hashes() {
     let place = Place::new();
-    let (one, other) = (build(&place.path("one")), build(&place.path("other")));
+    // Of a small program: one for tests is large.
+    let mut python = Command::new("python3");
+    let python =
+        lockstep_testkit::succeed(python.args(["-c", "import sys; print(sys.executable)"]));
+    let [one, other] = ["one", "other"].map(|out| build(python.trim(), &place.path(out)));
     assert!(std::fs::read(&one).unwrap() == std::fs::read(&other).unwrap());
     let layout = place.path("layout");
     unpack(&one, &layout);
@@ -69,7 +73,8 @@ fn the_program_trains_in_the_root_that_the_image_gives_it() {
     let place = Place::new();
     let here = place.weights(&["--workers", "2"]);
     let (layout, root) = (place.path("layout"), place.path("root"));
-    unpack(&build(&place.path("image")), &layout);
+    let image = build(env!("CARGO_BIN_EXE_lockstep"), &place.path("image"));
+    unpack(&image, &layout);
     for layer in read_json(&layout.join("manifest.json"))[0]["Layers"]
         .as_array()
         .unwrap()

@@ -79,13 +79,7 @@ fn weights(place: &Place, workers: &str, isa: &str) -> String {
 fn two_hundred_steps_give_the_same_weights_again_on_any_workers_and_instruction_set() {
     let place = place();
     let first = weights(&place, "1", "avx512");
-    for (workers, isa) in [
-        ("1", "avx512"),
-        ("2", "avx512"),
-        ("3", "avx512"),
-        ("1", "avx2"),
-        ("3", "avx2"),
-    ] {
+    for (workers, isa) in [("1", "avx512"), ("2", "avx512"), ("3", "avx2")] {
         assert_eq!(
             weights(&place, workers, isa),
             first,
@@ -107,7 +101,7 @@ fn eight_lanes_give_the_same_weights_on_one_to_eight_workers() {
     ];
     let train = |workers| place.weights(&[&eight[..], &["--workers", workers]].concat());
     let one = train("1");
-    for workers in ["2", "3", "4", "5", "8"] {
+    for workers in ["3", "5", "8"] {
         assert_eq!(train(workers), one, "{workers} workers");
     }
 }
@@ -115,6 +109,8 @@ fn eight_lanes_give_the_same_weights_on_one_to_eight_workers() {
 #[test]
 fn a_cnn_and_a_resnet_give_the_same_weights_on_any_workers() {
     let place = place();
+    // A whole step and a short one.
+    cifar::write_folder(&place.path("cifar"), 30, 6, 1);
     for model in [
         "model={ kind = \"cnn\", channels = [4, 6], dense = 8 }",
         "model={ kind = \"resnet18\" }",

@@ -11,19 +11,19 @@ use rustix::process::Signal;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
-use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-/// Kills a worker after so many epochs, and returns the result with the pids that each rank had.
+/// Kills these workers, one after each epoch, while steps take long. Returns the result with the pids that each rank had.
 fn disturbed(
     place: &Place,
     args: &[&str],
     victims: &[u64],
     signal: Signal,
 ) -> (Value, BTreeMap<u64, Vec<i64>>) {
-    let mut run = place.start(args);
+    let command = place.command(&[&["run", "job.toml", "--json"], args].concat());
+    let mut run = place.start_slow(command, "step.begin=sleep:10");
     let mut pids: BTreeMap<u64, Vec<i64>> = BTreeMap::new();
-    let mut victims = victims.iter();
+    let mut victims = victims.iter().peekable();
     while let Some(event) = run.next() {
         if event["event"] == "worker" {
             let rank = event["rank"].as_u64().unwrap();
@@ -34,6 +34,9 @@ fn disturbed(
             && let Some(victim) = victims.next()
         {
             send(*pids[victim].last().unwrap() as i32, signal);
+            if victims.peek().is_none() {
+                place.wake();
+            }
         }
     }
     let (code, result, stderr) = run.finish();
@@ -48,7 +51,7 @@ fn a_killed_worker_is_replaced_and_the_healthy_ones_keep_their_processes() {
         let transport = format!("gang.transport=\"{transport}\"");
         let args = [
             "--epochs",
-            "30",
+            "6",
             "--workers",
             "3",
             "--set",
@@ -72,7 +75,7 @@ fn a_killed_worker_is_replaced_and_the_healthy_ones_keep_their_processes() {
 #[test]
 fn a_single_worker_is_replaced_too() {
     let place = Place::new();
-    let args = ["--epochs", "30", "--workers", "1"];
+    let args = ["--epochs", "6", "--workers", "1"];
     let undisturbed = place.weights(&args);
     let (result, _) = disturbed(&place, &args, &[0], Signal::KILL);
     assert_eq!(result["weights_sha256"], undisturbed);
@@ -85,7 +88,7 @@ fn a_stopped_worker_is_named_killed_and_replaced() {
     for workers in ["1", "2"] {
         let args = [
             "--epochs",
-            "30",
+            "6",
             "--workers",
             workers,
             "--set",
@@ -175,13 +178,8 @@ fn a_run_gives_up_after_so_many_restarts_and_says_why() {
 /// Runs with failpoints and returns the result, which must be a success.
 fn with_failpoints(place: &Place, points: &str, args: &[&str]) -> Value {
     let mut command = place.command(&[&["run", "job.toml", "--json"], args].concat());
-    let child = command
-        .env("LOCKSTEP_FAILPOINTS", points)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let (code, result, stderr) = Running::new(child).finish();
+    command.env("LOCKSTEP_FAILPOINTS", points);
+    let (code, result, stderr) = Running::new(command).finish();
     assert_eq!(code, Some(0), "{result} {stderr}");
     result
 }
@@ -210,7 +208,7 @@ fn what_rank_0_does_alone_on_a_slow_disk_counts_against_nobody() {
         let transport = format!("gang.transport=\"{transport}\"");
         let args = ["--set", "gang.deadline_s=4", "--set", &transport];
         let undisturbed = place.weights(&args);
-        let result = with_failpoints(&place, "fs.sync=sleep:800", &args);
+        let result = with_failpoints(&place, "fs.sync@rank0=sleep:1000", &args);
         assert_eq!(result["weights_sha256"], undisturbed);
         assert_eq!(result["restarts"], 0);
     }
@@ -221,16 +219,11 @@ fn a_rank_0_that_dies_while_it_publishes_is_replaced_and_publishes_again() {
     let place = Place::new();
     let undisturbed = place.weights(&[]);
     let mut command = place.command(&["run", "job.toml", "--json"]);
-    let child = command
-        .env(
-            "LOCKSTEP_FAILPOINTS",
-            "publish.weights@rank0@gen1=sleep:100000",
-        )
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut run = Running::new(child);
+    command.env(
+        "LOCKSTEP_FAILPOINTS",
+        "publish.weights@rank0@gen1=sleep:100000",
+    );
+    let mut run = Running::new(command);
     let mut victim = None;
     while let Some(event) = run.next() {
         if event["event"] == "worker" && event["rank"] == 0 && victim.is_none() {

@@ -5,7 +5,7 @@ use crate::common::{Place, Running, read_json, send};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::fs;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 const JOB: &str = r#"
 name = "trees"
@@ -26,9 +26,6 @@ colsample_bytree = 0.7
 [checkpoint]
 every = "2 steps"
 "#;
-
-/// Rounds that take a while, so that there is a middle of a run for whoever kills or stops something.
-const SLOW: &str = "round.begin=sleep:250";
 
 /// A table of six numbers, and a label that depends on them.
 fn table(rows: usize, seed: u64, label: impl Fn(&[f64]) -> String) -> String {
@@ -111,11 +108,11 @@ impl Trees {
         serde_json::from_str(stdout.lines().last().unwrap()).unwrap()
     }
 
-    fn start(&self, args: &[&str], failpoints: &str) -> Running {
-        let mut command = self.command(&[&["run", "job.toml", "--json"], args].concat());
-        command.env("LOCKSTEP_FAILPOINTS", failpoints);
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        Running::new(command.spawn().unwrap())
+    /// Starts training whose rounds take a while until [`Place::wake`], so that there is a middle of a run for whoever
+    /// kills or stops something.
+    fn start(&self, args: &[&str]) -> Running {
+        let command = self.command(&[&["run", "job.toml", "--json"], args].concat());
+        self.0.start_slow(command, "round.begin=sleep:250")
     }
 }
 
@@ -155,13 +152,14 @@ fn a_worker_that_is_killed_or_stopped_costs_some_rounds_and_changes_nothing() {
     let place = Trees::new(binary);
     let expected = place.train(&[])["weights_sha256"].clone();
     for signal in [Signal::KILL, Signal::STOP] {
-        let mut run = place.start(&["--workers", "3", "--set", "gang.deadline_s=8"], SLOW);
+        let mut run = place.start(&["--workers", "3", "--set", "gang.deadline_s=8"]);
         let victim = run.wait_for_worker(1);
         for _ in 0..5 {
             run.wait_for("epoch");
         }
         send(victim, signal);
         let restart = run.wait_for("restart");
+        place.0.wake();
         let began = std::time::Instant::now();
         run.wait_for("epoch");
         eprintln!(
@@ -180,7 +178,7 @@ fn a_worker_that_is_killed_or_stopped_costs_some_rounds_and_changes_nothing() {
 fn a_run_that_was_stopped_goes_on_with_other_workers_to_the_same_trees() {
     let place = Trees::new(several);
     let expected = place.train(&[])["weights_sha256"].clone();
-    let mut run = place.start(&["--workers", "2"], SLOW);
+    let mut run = place.start(&["--workers", "2"]);
     for _ in 0..4 {
         run.wait_for("epoch");
     }
@@ -253,7 +251,7 @@ fn a_replay_that_comes_to_other_trees_names_the_library_that_is_another() {
 fn a_coordinator_that_is_killed_leaves_a_state_to_go_on_from() {
     let place = Trees::new(number);
     let expected = place.train(&[])["weights_sha256"].clone();
-    let mut run = place.start(&["--workers", "2"], SLOW);
+    let mut run = place.start(&["--workers", "2"]);
     let folder = run.wait_for("started")["run_dir"]
         .as_str()
         .unwrap()
@@ -439,7 +437,7 @@ fn quantiles_are_the_same_on_any_number_of_workers_and_what_xgboost_predicts() {
     let losses = [&again["loss"], &result["metrics"]["loss"]].map(|loss| loss.as_f64().unwrap());
     assert!((losses[0] - losses[1]).abs() < 1e-9, "{losses:?}");
 
-    let mut run = place.start(&["--workers", "2"], SLOW);
+    let mut run = place.start(&["--workers", "2"]);
     let folder = run.wait_for("started")["run_dir"]
         .as_str()
         .unwrap()
@@ -554,7 +552,7 @@ fn a_run_of_trees_that_was_killed_has_the_model_of_its_newest_checkpoint() {
     let place = Trees::new(binary);
     // So many rounds that it has not ended yet, also where the machine is slow.
     let rounds = ["--set", "model.rounds=100"];
-    let mut run = place.start(&[&["--workers", "2"], &rounds[..]].concat(), SLOW);
+    let mut run = place.start(&[&["--workers", "2"], &rounds[..]].concat());
     let folder = run.wait_for("started")["run_dir"]
         .as_str()
         .unwrap()
@@ -720,8 +718,7 @@ fn workers_without_rows_change_nothing() {
         place
             .0
             .write_job(&JOB.replace("val_split = 0.1", "val = { csv = 'two.csv' }"));
-        place.agrees_on("3", &[]);
-        place.agrees_on("3", &["--set", few, "--set", "train.patience=2"]);
+        place.agrees_on("3", &["--set", "train.patience=2"]);
     }
     let place = Trees::new(number);
     // One row in ten of so many is set aside.

@@ -185,7 +185,7 @@ fn reference_loss(weights: &Tensors, records: &[u8]) -> f64 {
 #[test]
 fn torchvisions_resnet18_goes_in_and_comes_out_and_means_the_same() {
     let place = Place::new();
-    cifar::write_folder(&place.path("cifar"), 20, 5, 1);
+    cifar::write_folder(&place.path("cifar"), 20, 2, 1);
     place.write_job(RESNET);
     let mut noise = 1u32;
     let before = resnet18::random(10, || {

@@ -4,7 +4,6 @@ use crate::common::{JOB, Place, Ran, Running};
 use lockstep_runs::RunDir;
 use lockstep_testkit::Server;
 use lockstep_testkit::faults::{Fault, Proxy, answer};
-use std::process::Stdio;
 use std::time::Duration;
 
 const KEYS: [(&str, &str); 2] = [
@@ -37,8 +36,7 @@ fn start(place: &Place, args: &[&str], failpoint: &str) -> Running {
         "LOCKSTEP_FAILPOINTS",
         format!("step.begin=sleep:20{failpoint}"),
     );
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    Running::new(command.spawn().unwrap())
+    Running::new(command)
 }
 
 fn run(place: &Place, args: &[&str]) -> Ran {

@@ -14,7 +14,6 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::time::{Duration, Instant, SystemTime};
 
 /// The worker that fails by itself: in each of its lives it dies inside the update after so many chunks,
@@ -92,11 +91,8 @@ fn train(place: &Place, transport: Transport, epochs: u32, dice: &mut Dice) -> (
                 failpoint += &format!(",{place}@rank{FAILING}@gen{generation}={action}@1");
             }
         }
-        command
-            .env("LOCKSTEP_FAILPOINTS", failpoint)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        let mut run = Running::new(command.spawn().unwrap());
+        command.env("LOCKSTEP_FAILPOINTS", failpoint);
+        let mut run = Running::new(command);
         // The coordinator of this part dies after so many restarts, if the run lasts so long.
         let last_restart = 4 + dice.below(8);
         let mut pids = BTreeMap::new();

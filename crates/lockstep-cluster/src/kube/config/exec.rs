@@ -1,7 +1,7 @@
 //! Programs that hand out credentials, as the clouds' clusters have them: `aws eks get-token`, `kubelogin`.
 
 use crate::kube::KubeError;
-use lockstep_http::in_short;
+use lockstep_place::http::in_short;
 use serde::Deserialize;
 use serde_json::json;
 use std::process::{Command, Stdio};

@@ -12,11 +12,11 @@ fn words(output: &Output) -> String {
 #[test]
 fn a_host_whose_coordinator_never_comes_says_so_after_the_deadline() {
     let gang = Gang::new(&job());
-    let alone = gang.command(1).env(PATIENCE, "3").output().unwrap();
+    let alone = gang.command(1).env(PATIENCE, "1").output().unwrap();
     assert_eq!(alone.status.code(), Some(AGAIN.into()));
     let said = words(&alone);
     let expected = format!(
-        "cannot reach the coordinator, host 0 at {}:7474, within 3 s",
+        "cannot reach the coordinator, host 0 at {}:7474, within 1 s",
         gang.address
     );
     assert!(said.contains(&expected), "{said}");
@@ -26,10 +26,10 @@ fn a_host_whose_coordinator_never_comes_says_so_after_the_deadline() {
 #[test]
 fn a_coordinator_whose_hosts_do_not_come_names_them_after_the_deadline() {
     let gang = Gang::new(&job());
-    let alone = gang.command(0).env(PATIENCE, "3").output().unwrap();
+    let alone = gang.command(0).env(PATIENCE, "1").output().unwrap();
     assert_eq!(alone.status.code(), Some(AGAIN.into()));
     let said = words(&alone);
-    let expected = "1 of the 3 hosts that the run needs came within 3 s";
+    let expected = "1 of the 3 hosts that the run needs came within 1 s";
     assert!(
         said.contains(expected) && said.contains("host 1, host 2"),
         "{said}"
@@ -58,6 +58,7 @@ fn a_wrong_token_is_refused_and_disturbs_nobody() {
         "{}",
         words(&stranger)
     );
+    gang.place.wake();
     let (code, result, stderr) = run.finish();
     assert_eq!(code, Some(0), "{stderr}");
     assert_eq!(result["restarts"], 0, "{result}");

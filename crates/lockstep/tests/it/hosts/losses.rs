@@ -99,6 +99,7 @@ fn a_coordinator_that_is_to_leave_writes_its_state_and_its_successor_goes_on() {
 
 #[test]
 fn a_host_that_stands_still_for_longer_than_its_lease_is_done_without_and_comes_back() {
+    // Its worker trains on meanwhile, and must not be done before that is noticed.
     let mut gang = Gang::slow(&job().replace("epochs = 16", "epochs = 60"));
     let undisturbed = gang.place.weights(&[]);
     let mut run = gang.start();
@@ -110,6 +111,7 @@ fn a_host_that_stands_still_for_longer_than_its_lease_is_done_without_and_comes_
         reason.contains("host 1") && reason.contains("was not heard for"),
         "{reason}"
     );
+    // The gang has as many workers as hosts: without it the run does not end.
     gang.signal(1, Signal::CONT);
     let result = gang.succeed(run);
     assert_eq!(result["weights_sha256"], undisturbed);

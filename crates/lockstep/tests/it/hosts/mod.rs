@@ -10,6 +10,7 @@ mod losses;
 mod same_bits;
 
 use crate::common::{JOB, Place, Running, send};
+use lockstep_base::failpoint;
 use lockstep_job::pod;
 use rustix::process::Signal;
 use serde_json::Value;
@@ -63,7 +64,7 @@ impl Gang {
         }
     }
 
-    /// With steps that take a while, so that there is a middle of an epoch.
+    /// With steps that take a while until [`Place::wake`], so that there is a middle of an epoch.
     fn slow(job: &str) -> Self {
         let mut gang = Self::new(job);
         gang.slow = true;
@@ -86,14 +87,14 @@ impl Gang {
             command.env("LOCKSTEP_XGBOOST", library);
         }
         if self.slow {
-            command.env("LOCKSTEP_FAILPOINTS", "step.begin=sleep:10");
+            command.env(failpoint::VARIABLE, "step.begin=sleep:10");
         }
         command
     }
 
     /// Starts number 0, whose events can be read.
     fn coordinate(&mut self) -> Running {
-        let running = Running::new(self.command(0).spawn().unwrap());
+        let running = Running::new(self.command(0));
         self.coordinator = i32::try_from(running.pid()).ok();
         running
     }
@@ -141,8 +142,9 @@ impl Gang {
         self.host(index);
     }
 
-    /// The result, which must be a success of all pods that leaves nothing behind.
+    /// The result of the rest, at full speed, which must be a success of all pods that leaves nothing behind.
     fn succeed(&mut self, coordinator: Running) -> Value {
+        self.place.wake();
         let (code, result, stderr) = coordinator.finish();
         assert_eq!(code, Some(0), "{stderr}\n{result}");
         self.coordinator = None;

@@ -1,6 +1,6 @@
 //! However a script ends, that is said in a clear word, and no process is left of it.
 
-use super::{error, place, run, start};
+use super::{error, place, run};
 use crate::common::{LIMIT, Place, Ran, logged};
 use rustix::process::Signal;
 use std::collections::BTreeSet;
@@ -103,7 +103,7 @@ fn what_a_script_started_ends_with_it() {
 /// Asks a run to end once its script has reported, and a moment later; it must do so long before the script would.
 fn stopped(script: &str, train: &str, moment: Duration) {
     let place = place(script, train);
-    let mut run = start(&place, &[]);
+    let mut run = place.start(&[]);
     run.wait_for("reported");
     std::thread::sleep(moment);
     let begin = Instant::now();
@@ -152,7 +152,7 @@ fn saved_when_asked(then: &str) {
         time.sleep(600)\n"
     );
     let place = place(&script, "workers = 2");
-    let mut running = start(&place, &[]);
+    let mut running = place.start(&[]);
     // Both, since a checkpoint is one of all ranks after equally many reports.
     let mut begun = BTreeSet::new();
     while begun.len() < 2 {
@@ -204,7 +204,7 @@ fn flood(megabytes: usize) {
 
 #[test]
 fn a_flood_of_output_is_written_down_and_ends_nothing() {
-    flood(30);
+    flood(3);
 }
 
 #[test]

@@ -5,10 +5,10 @@ mod ends;
 mod samples;
 mod tables;
 
-use crate::common::{Place, Ran, Running, logged};
+use crate::common::{Place, Ran, logged};
 use serde_json::Value;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 /// A Python that has numpy.
 fn python() -> PathBuf {
@@ -28,12 +28,6 @@ fn place(script: &str, train: &str) -> Place {
 
 fn run(place: &Place, args: &[&str]) -> Ran {
     place.run(&[&["run", "job.toml", "--json"], args].concat())
-}
-
-fn start(place: &Place, args: &[&str]) -> Running {
-    let mut command: Command = place.command(&[&["run", "job.toml", "--json"], args].concat());
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    Running::new(command.spawn().unwrap())
 }
 
 /// The error that a run ended with.

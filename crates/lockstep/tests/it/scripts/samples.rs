@@ -1,12 +1,11 @@
 //! Data that scripts are handed: each sample once an epoch, whatever is killed, comes or leaves, on any number of
 //! workers.
 
-use super::{place, run, start};
+use super::{place, run};
 use crate::common::{AT_ONCE, Place, Running, send};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::fs;
-use std::process::Stdio;
 use std::time::Instant;
 
 /// Three epochs over the training set; after every second batch, a checkpoint in which each rank writes down which
@@ -131,7 +130,7 @@ fn each_sample_is_seen_once_an_epoch() {
 /// that is, the run succeeds, each sample is seen once an epoch, and no process is left. Gives the result.
 fn harmed(train: &str, harm: impl FnOnce(&mut Running, i32, i32)) -> Value {
     let place = with_rows(train);
-    let mut run = start(&place, &[]);
+    let mut run = place.start(&[]);
     let worker = run.wait_for_worker(1);
     next_pid(&mut run);
     let script = next_pid(&mut run);
@@ -186,8 +185,7 @@ fn an_elastic_gang_that_one_joins_late_and_one_leaves_misses_no_sample() {
     let place = with_rows(train);
     let mut command = place.command(&["run", "job.toml", "--json"]);
     command.env("LOCKSTEP_FAILPOINTS", "link.connect@rank1=sleep:4000");
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut run = Running::new(command.spawn().unwrap());
+    let mut run = Running::new(command);
     let worker = run.wait_for_worker(0);
     run.wait_for("reported");
     let joined = run.wait_for("resized");
@@ -209,7 +207,7 @@ fn an_elastic_gang_that_one_joins_late_and_one_leaves_misses_no_sample() {
 #[test]
 fn after_a_power_cut_a_run_goes_on_with_other_workers_and_misses_no_sample() {
     let place = with_rows("workers = 2");
-    let mut run = start(&place, &[]);
+    let mut run = place.start(&[]);
     for _ in 0..4 {
         run.wait_for("reported");
     }

@@ -5,7 +5,6 @@ use crate::common::serve_jobs::{ended, job, until};
 use crate::common::{JOB, Place, Ran, Running};
 use serde_json::Value;
 use std::fs;
-use std::process::Stdio;
 
 /// A server, and commands that ask it.
 struct Team {
@@ -220,11 +219,7 @@ fn a_run_that_is_stopped_is_saved_and_goes_on() {
     ];
     let mut command = team.place.command(&again);
     command.env("RAY_ADDRESS", team.serve.url());
-    let child = command
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn();
-    let mut again = Running::new(child.unwrap());
+    let mut again = Running::new(command);
     let started = again.wait_for("started");
     assert!(started["resumed_step"].as_u64() > Some(0), "{started}");
     again.wait_for("first_step");

@@ -6,7 +6,6 @@ use crate::common::{LIMIT, Place, Running};
 use lockstep_testkit::{KubeCluster, KubeParts};
 use serde_json::{Value, json};
 use std::path::Path;
-use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 /// The folder of the programs that pods run.
@@ -31,11 +30,8 @@ fn with_operator() -> KubeCluster {
 pub(crate) fn submit(place: &Place, cluster: &KubeCluster, id: &str, args: &[&str]) -> Running {
     let submit = ["submit", "job.toml", "--to", "kube", "--json", "--id", id];
     let mut command = place.command(&[&submit, args].concat());
-    command
-        .env("KUBECONFIG", cluster.kubeconfig())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    Running::new(command.spawn().unwrap())
+    command.env("KUBECONFIG", cluster.kubeconfig());
+    Running::new(command)
 }
 
 pub(crate) fn succeeded(run: Running) -> String {

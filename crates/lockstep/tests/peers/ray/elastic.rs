@@ -2,6 +2,7 @@
 
 use super::{assert_nothing_is_left, cluster, place, start};
 use crate::common::{Place, Running};
+use lockstep_testkit::RayCluster;
 use serde_json::Value;
 
 /// Three lanes for two or three workers, each on a node of its own: nodes 5, 6 and 7.
@@ -16,8 +17,9 @@ fn elastic() -> Place {
     place
 }
 
-/// The result of a run that changed its size so many times, without a failure.
-fn resized(run: Running, times: usize) -> Value {
+/// The result of the rest of a run, at full speed, that changed its size so many times, without a failure.
+fn resized(cluster: &RayCluster, run: Running, times: usize) -> Value {
+    cluster.wake();
     let (code, result, stderr) = run.finish();
     assert_eq!(code, Some(0), "{stderr}");
     assert_eq!(result["restarts"], 0, "{result}");
@@ -30,10 +32,11 @@ fn resized(run: Running, times: usize) -> Value {
 fn a_run_begins_with_the_least_and_grows_when_a_node_is_added_and_leaves_one_that_drains() {
     let mut cluster = cluster();
     let place = elastic();
-    let long = ["--epochs", "600"];
+    let long = ["--epochs", "100"];
     let undisturbed = place.weights(&[&long[..], &["--workers", "3"]].concat());
     cluster.add(5);
     cluster.add(6);
+    cluster.slow_down();
     let mut run = start(&cluster, &place, &long);
     run.wait_for("first_step");
     cluster.add(7);
@@ -50,7 +53,7 @@ fn a_run_begins_with_the_least_and_grows_when_a_node_is_added_and_leaves_one_tha
         reason.contains("leaves: its node") && reason.contains("is drained"),
         "{reason}"
     );
-    let result = resized(run, 2);
+    let result = resized(&cluster, run, 2);
     assert_eq!(result["weights_sha256"], undisturbed);
     let standstill = result["seconds_resizing"].as_f64().unwrap();
     assert!(standstill < 40.0, "it stood still for {standstill} s");
@@ -61,18 +64,19 @@ fn a_run_begins_with_the_least_and_grows_when_a_node_is_added_and_leaves_one_tha
 fn a_worker_of_a_fixed_gang_moves_from_a_node_that_drains_to_another() {
     let mut cluster = cluster();
     let place = place();
-    let long = ["--epochs", "600"];
+    let long = ["--epochs", "100"];
     let undisturbed = place.weights(&long);
     cluster.add(8);
     cluster.add(9);
     let labels = ["--set", "resources.labels.node=\"in(8,9,10)\""];
+    cluster.slow_down();
     let mut run = start(&cluster, &place, &[long, labels].concat());
     run.wait_for("epoch");
     cluster.add(10);
     cluster.drain(9);
     let moved = run.wait_for("resized");
     assert_eq!(moved["workers"], 2);
-    let result = resized(run, 1);
+    let result = resized(&cluster, run, 1);
     assert_eq!(result["weights_sha256"], undisturbed);
     assert_nothing_is_left(&mut cluster, &place);
 }

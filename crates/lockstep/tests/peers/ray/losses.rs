@@ -8,7 +8,6 @@ use crate::common::{Place, Running, send};
 use lockstep_testkit::RayCluster;
 use rustix::process::Signal;
 use std::fs;
-use std::process::Stdio;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -52,14 +51,11 @@ fn a_killed_actor_is_replaced_and_its_worker_dies_with_it() {
 fn a_lost_node_is_replaced_by_another() {
     let mut cluster = cluster();
     let place = place();
-    // Long enough for Ray to find out.
-    let long = ["--epochs", "400"];
-    let undisturbed = place.weights(&long);
+    let undisturbed = place.weights(&[]);
     // The head is not to be killed: nodes 1 and 2 take the workers, and a new one takes over.
     cluster.add(3);
     let labels = ["--set", "resources.labels.node=\"in(1,2,3,4)\""];
-    let args = [long, labels].concat();
-    let (result, events) = disturbed(&cluster, &place, &args, |pid| {
+    let (result, events) = disturbed(&cluster, &place, &labels, |pid| {
         send(parent(parent(pid)), Signal::KILL);
     });
     cluster.add(4);
@@ -77,15 +73,16 @@ fn a_lost_node_is_replaced_by_another() {
 fn a_killed_coordinator_leaves_nothing_and_its_run_can_be_resumed() {
     let mut cluster = cluster();
     let place = place();
-    let long = ["--epochs", "400"];
-    let undisturbed = place.weights(&long);
-    let mut running = start(&cluster, &place, &["--name", "killed", long[0], long[1]]);
+    let undisturbed = place.weights(&[]);
+    cluster.slow_down();
+    let mut running = start(&cluster, &place, &["--name", "killed"]);
     wait_for_checkpoint(&mut running, &place, "killed");
     running.signal(Signal::KILL);
     assert_eq!(running.finish().0, None);
+    cluster.wake();
     assert_nothing_is_left(&mut cluster, &place);
     let args = ["run", "job.toml", "--json", "--name", "killed", "--resume"];
-    let resumed = run(&cluster, &place, &[&args[..], &long].concat());
+    let resumed = run(&cluster, &place, &args);
     assert_eq!(resumed.code, Some(0), "{}", resumed.stderr);
     assert_eq!(resumed.result()["weights_sha256"], undisturbed);
     assert_nothing_is_left(&mut cluster, &place);
@@ -105,7 +102,7 @@ fn wait_for_checkpoint(run: &mut Running, place: &Place, name: &str) {
     }
 }
 
-/// Runs a long job until it can be resumed, does `what`, and returns the error that it ends with. Its run is then
+/// Runs a long job, slowly, until it can be resumed, does `what`, and returns the error that it ends with. Its run is then
 /// resumed on this machine, and comes to the weights of one that nothing happened to.
 fn ends_and_is_resumed_here(
     cluster: &mut RayCluster,
@@ -113,17 +110,18 @@ fn ends_and_is_resumed_here(
     what: impl FnOnce(&Running, &mut RayCluster),
 ) -> String {
     let place = place();
-    let long = ["--epochs", "1500"];
+    let long = ["--epochs", "60"];
     let undisturbed = place.weights(&long);
+    cluster.slow_down();
     let args = ["run", "job.toml", "--json", "--name", "ended"];
     let mut command = on(cluster, &place, &[&args[..], &long].concat());
     command.envs(env.iter().copied());
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut run = Running::new(command.spawn().unwrap());
+    let mut run = Running::new(command);
     wait_for_checkpoint(&mut run, &place, "ended");
     what(&run, cluster);
     let (code, result, _) = run.finish();
     assert_eq!(code, Some(1), "{result}");
+    cluster.wake();
     let begin = Instant::now();
     while !workers(cluster).is_empty() {
         assert!(begin.elapsed() < PATIENCE, "left: {:?}", workers(cluster));
@@ -171,10 +169,12 @@ fn a_worker_that_ray_ends_for_want_of_memory_is_said_to_have_lacked_it() {
         ("RAY_memory_monitor_refresh_ms", "3000"),
     ];
     cluster.add_with(11, &full);
-    let args = ["run", "job.toml", "--json", "--epochs", "4000"];
+    cluster.slow_down();
+    let args = ["run", "job.toml", "--json", "--epochs", "60"];
     let here = ["--set", "resources.labels.node=\"in(0,11)\""];
     let once = ["--set", "recover.max_restarts=0"];
     let ran = run(&cluster, &place, &[&args[..], &here, &once].concat());
+    cluster.wake();
     cluster.remove_last();
     assert_eq!(ran.code, Some(1), "{}", ran.stderr);
     assert!(ran.stderr.contains("out of memory"), "{}", ran.stderr);

@@ -16,7 +16,7 @@ use crate::common::{JOB, Place, Ran, Running};
 use lockstep_testkit::RayCluster;
 use serde_json::Value;
 use std::fs;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -29,13 +29,16 @@ fn cluster() -> MutexGuard<'static, RayCluster> {
         let variables = [("LOCKSTEP_XGBOOST", xgboost.to_str().unwrap())];
         Mutex::new(RayCluster::start_with(3, &variables))
     });
-    cluster.lock().unwrap_or_else(PoisonError::into_inner)
+    let cluster = cluster.lock().unwrap_or_else(PoisonError::into_inner);
+    // Whoever had it before may have failed while it was slow.
+    cluster.wake();
+    cluster
 }
 
-/// [`JOB`] with workers on nodes of their own, long enough to be disturbed.
+/// [`JOB`] with workers on nodes of their own, long enough to be disturbed while steps are slow.
 fn place() -> Place {
     let place = Place::new();
-    let job = JOB.replace("epochs = 2", "epochs = 40");
+    let job = JOB.replace("epochs = 2", "epochs = 8");
     place.write_job(&format!(
         "{job}\n[resources]\nplace = \"strict-spread\"\n[gang]\nlease_s = 3\n"
     ));
@@ -58,9 +61,7 @@ fn run(cluster: &RayCluster, place: &Place, args: &[&str]) -> Ran {
 
 fn start(cluster: &RayCluster, place: &Place, args: &[&str]) -> Running {
     let args = [&["run", "job.toml", "--json"], args].concat();
-    let mut command = on(cluster, place, &args);
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    Running::new(command.spawn().unwrap())
+    Running::new(on(cluster, place, &args))
 }
 
 /// The process that started another.
@@ -111,13 +112,15 @@ fn assert_nothing_is_left(cluster: &mut RayCluster, place: &Place) {
     place.assert_no_process_is_left();
 }
 
-/// Runs the job, and does something when the second epoch is over, or the second report there, to whoever has rank 1. Returns the result.
+/// Runs the job, slowly, and does something when the second epoch is over, or the second report there, to whoever has
+/// rank 1. Returns the result of the rest, at full speed.
 fn disturbed(
     cluster: &RayCluster,
     place: &Place,
     args: &[&str],
     what: impl FnOnce(i32),
 ) -> (Value, Vec<Value>) {
+    cluster.slow_down();
     let mut run = start(cluster, place, args);
     let mut what = Some(what);
     let (mut pid, mut epochs, mut events) = (0, 0, Vec::new());
@@ -130,6 +133,7 @@ fn disturbed(
             && let Some(what) = what.take()
         {
             what(pid);
+            cluster.wake();
         }
         events.push(event);
     }

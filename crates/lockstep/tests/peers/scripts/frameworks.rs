@@ -82,10 +82,7 @@ fn a_rank_of_pytorch_that_is_killed_in_mid_training_is_replaced() {
     let mut command = place.command(&command);
     // The script finds the data that were brought.
     command.env("LOCKSTEP_CACHE", lockstep_testkit::cache());
-    command
-        .stdout(std::process::Stdio::piped())
-        .stderr(std::process::Stdio::piped());
-    let mut run = crate::common::Running::new(command.spawn().unwrap());
+    let mut run = crate::common::Running::new(command);
     let worker = run.wait_for_worker(1);
     run.wait_for("reported");
     send(worker, Signal::KILL);

@@ -1,7 +1,7 @@
 //! How a job ends that does not succeed.
 
-use super::heads::{assert_says, command, head, run, start, status, submit, submit_long};
-use crate::common::Place;
+use super::heads::{assert_says, command, head, run, status, submit, submit_long};
+use crate::common::{Place, Running};
 use rustix::process::Signal;
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ fn one_interrupt_leaves_the_job_and_two_stop_it_in_good_order() {
     let id = submit_long(&place, "long");
     assert_eq!(id, "long", "--detach prints the id and nothing else");
     let wait = || {
-        start(command(
+        Running::new(command(
             &place,
             &["jobs", "wait", "long", "--to", head(), "--json"],
         ))
@@ -78,7 +78,7 @@ fn a_job_whose_workers_are_actors_is_stopped_in_good_order() {
         "--id",
         "actors",
     ];
-    let mut running = start(command(
+    let mut running = Running::new(command(
         &place,
         &[&args[..], &["--epochs", "1000000"]].concat(),
     ));

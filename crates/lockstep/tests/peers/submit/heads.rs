@@ -1,10 +1,10 @@
 //! The heads that the tests share, and the commands that are sent to them.
 
-use crate::common::{Place, Ran, Running};
+use crate::common::{Place, Ran};
 use lockstep_testkit::Server;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::OnceLock;
 
 /// The token of the head that wants one.
@@ -95,11 +95,6 @@ pub(crate) fn status(place: &Place, id: &str) -> Value {
     let ran = run(place, &["jobs", "status", id, "--to", head(), "--json"]);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     serde_json::from_str(&ran.stdout).unwrap()
-}
-
-pub(crate) fn start(mut command: Command) -> Running {
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    Running::new(command.spawn().unwrap())
 }
 
 /// The events in a text, whatever else is in it.

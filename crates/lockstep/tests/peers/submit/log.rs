@@ -1,8 +1,8 @@
 //! A log is read to its end, whatever is between us and the head.
 
-use super::heads::{assert_says, events_of, head, run, start, submission, submit};
-use crate::common::Place;
+use super::heads::{assert_says, events_of, head, run, submission, submit};
 use crate::common::proxy::Proxy;
+use crate::common::{Place, Running};
 use serde_json::Value;
 
 #[test]
@@ -47,7 +47,7 @@ fn a_lost_head_never_looks_like_success_and_the_job_is_found_again() {
     let proxy = Proxy::new(address, 0, 0);
     let (to, id) = (proxy.url(), "lost");
     let args = ["--json", "--id", id, "--patience", "2", "--epochs", "60"];
-    let mut running = start(submission(&place, &to, "image", &args));
+    let mut running = Running::new(submission(&place, &to, "image", &args));
     running.wait_for("first_step");
     proxy.die();
     let (code, last, stderr) = running.finish();

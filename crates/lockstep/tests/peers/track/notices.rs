@@ -62,11 +62,8 @@ fn a_webhook_hears_of_a_recovery_a_line_that_is_crossed_and_the_end() {
         "[notify]\nwebhook = \"env:HOOK\"\nwhen = [\"val.accuracy > 0\", \"val.loss > 1e9\"]\n";
     place.write_job(&job(300, sections));
     let mut command = place.command(&["run", "job.toml", "--json"]);
-    command
-        .env("HOOK", format!("{address}/services/hunter2"))
-        .stdout(std::process::Stdio::piped())
-        .stderr(std::process::Stdio::piped());
-    let mut running = crate::common::Running::new(command.spawn().unwrap());
+    command.env("HOOK", format!("{address}/services/hunter2"));
+    let mut running = crate::common::Running::new(command);
     let worker = running.wait_for_worker(1);
     running.wait_for("epoch");
     crate::common::send(worker, Signal::KILL);

@@ -1,6 +1,6 @@
 //! A client with a runtime of its own.
 
-use crate::{HttpError, Reply, root_cause, use_ring};
+use super::{HttpError, Reply, root_cause, use_ring};
 use http::{HeaderMap, Method};
 use reqwest::{RequestBuilder, Response};
 use std::future::Future;

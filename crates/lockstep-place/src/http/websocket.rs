@@ -1,7 +1,7 @@
 //! A connection that begins as a request like all others, with the same headers, token, certificates and proxies, and
 //! is then taken over: what travels after that are the frames of a websocket.
 
-use crate::HttpError;
+use super::HttpError;
 use http::header;
 use reqwest::{RequestBuilder, Response, Upgraded};
 use tokio_tungstenite::WebSocketStream;

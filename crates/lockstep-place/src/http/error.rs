@@ -33,7 +33,7 @@ pub enum HttpError {
     /// The connection broke.
     #[error("{0}")]
     Broken(String),
-    /// The answer to a [`Handshake`](crate::Handshake) is none.
+    /// The answer to a [`Handshake`](super::Handshake) is none.
     #[error("the answer does not belong to the question")]
     NoHandshake,
 }
