@@ -5,7 +5,7 @@
 //! whatever way is fastest, and all give the same bits. `docs/decisions/0057-fixed16.md` is the definition.
 //!
 //! An [`Engine`] computes a block of 16 rows by 32 columns of sums; it is chosen once, by what the machine has. Everything
-//! around it is shared: what numbers become (`scale`, `slices`), how operands lie (`right`, `grid`, `gather`), and how sums
+//! around it is shared: what numbers become (`scale`, `slices`), how operands lie (`right`, `grid`), and how sums
 //! become outputs (`product`).
 
 #[cfg(target_arch = "x86_64")]
@@ -17,7 +17,6 @@ mod cast;
 mod convolution;
 mod dense;
 mod engine;
-mod gather;
 mod grid;
 mod product;
 mod right;

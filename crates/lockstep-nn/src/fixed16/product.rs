@@ -36,36 +36,50 @@ pub(super) struct Product<'a> {
     pub(super) depth: usize,
 }
 
-/// Where the outputs of a block go: some rows of it, from a column on.
-struct Destination<'a> {
+/// What the sums of a block become outputs with, and where these go. It is filled where it lies, with numbers of one size
+/// each: to move it would mean to wait for the matrix unit.
+struct Outputs<'a> {
     to: SharedMut<'a, f32>,
+    /// Where each row begins, or [`NOWHERE`].
     places: [usize; ROWS],
+    /// The factors of the rows, and that of the right operand.
+    factors: [f32; ROWS],
+    right: f32,
+    /// A number for each column of the product.
+    bias: Option<&'a [f32]>,
     rows: usize,
     column: usize,
     width: usize,
 }
 
-impl<'a> Destination<'a> {
-    /// The rows of this range, of so many outputs from a column on. `place` writes where each row begins, or [`NOWHERE`].
-    ///
-    /// # Safety
-    /// Nobody else uses these places while this is in use.
-    #[inline]
-    unsafe fn new(
-        to: &SharedMut<'a, f32>,
-        rows: Range<usize>,
-        (column, width): (usize, usize),
-        place: impl Fn(usize, &mut [usize]),
-    ) -> Self {
-        let mut places = [0; ROWS];
-        place(rows.start, &mut places[..rows.len()]);
+impl<'a> Outputs<'a> {
+    fn new(to: &SharedMut<'a, f32>, right: f32, bias: Option<&'a [f32]>) -> Self {
         Self {
             to: to.again(),
-            places,
-            rows: rows.len(),
-            column,
-            width,
+            places: [NOWHERE; ROWS],
+            factors: [0.0; ROWS],
+            right,
+            bias,
+            rows: 0,
+            column: 0,
+            width: 0,
         }
+    }
+
+    /// What is added to the columns of the block; `spare` holds it if they are fewer than a whole block has.
+    #[inline(always)]
+    fn bias<'b>(&'b self, spare: &'b mut [f32; COLUMNS]) -> &'b [f32; COLUMNS] {
+        let bias = self.bias.map_or(&[][..], |bias| &bias[self.column..]);
+        if let Some(whole) = bias.first_chunk() {
+            return whole;
+        }
+        spare[..bias.len()].copy_from_slice(bias);
+        spare
+    }
+
+    /// How many tiles the block has.
+    fn tiles(&self) -> usize {
+        self.width.div_ceil(TILE_COLUMNS)
     }
 
     /// Writes a row: its first numbers, as many as it has room for.
@@ -75,7 +89,7 @@ impl<'a> Destination<'a> {
             return;
         }
         let at = self.places[row] + self.column;
-        // SAFETY: by the contract of `new`.
+        // SAFETY: by the contracts of `Product::part` and `Product::turn`, nobody else uses these places.
         let to = unsafe { self.to.part(at..at + self.width) };
         match <&mut [f32; COLUMNS]>::try_from(&mut *to) {
             Ok(whole) => *whole = *outputs,
@@ -143,54 +157,46 @@ impl Product<'_> {
         place: impl Fn(usize, &mut [usize]),
     ) {
         // The matrix unit works on a block while the one before it is finished.
-        let mut before = None;
+        let new = || Outputs::new(to, self.right_scale.factor(), bias);
+        let (mut outputs, mut newest, mut is_first) = ([new(), new()], 0, true);
+        let common = self.common_factor();
         for column in columns.clone().step_by(COLUMNS) {
             let width = COLUMNS.min(columns.end - column);
-            let bias = bias.map(|bias| &bias[column..column + width]);
             for row in rows.clone().step_by(ROWS) {
-                let of_block = row..(row + ROWS).min(rows.end);
-                // SAFETY: by this function's contract, and blocks do not overlap.
-                let to = unsafe { Destination::new(to, of_block, (column, width), &place) };
-                let finish = self.finish(row, column, bias);
+                newest = 1 - newest;
+                let own = &mut outputs[newest];
+                own.rows = ROWS.min(rows.end - row);
+                (own.column, own.width) = (column, width);
+                place(row, &mut own.places[..own.rows]);
+                match common {
+                    Some(factor) => own.factors.fill(factor),
+                    None => self.find_factors(row, &mut own.factors),
+                }
                 if self.depth > DEEPEST {
                     let mut totals = Totals::ZERO;
                     self.add_block(session, row, column, &mut totals);
-                    finish_totals(&totals, &finish, &to);
+                    finish_totals(&totals, own);
                     continue;
                 }
                 session.compute(&self.operands(row, column));
-                if let Some((finish, to)) = before.replace((finish, to)) {
-                    self.finish_sums(session.before(), &finish, &to);
+                if !is_first {
+                    self.finish_sums(session.before(), &outputs[1 - newest]);
                 }
+                is_first = false;
             }
         }
-        if let Some((finish, to)) = before {
-            self.finish_sums(session.newest(), &finish, &to);
+        if !is_first {
+            self.finish_sums(session.newest(), &outputs[newest]);
         }
     }
 
     /// Writes the outputs of a block from its sums.
     #[inline]
-    fn finish_sums(&self, sums: &Sums, finish: &Finish, to: &Destination<'_>) {
+    fn finish_sums(&self, sums: &Sums, to: &Outputs<'_>) {
         match self.depth <= SHALLOW {
-            true => finish_shallow(sums, finish, to),
-            false => finish_deep(sums, finish, to),
+            true => finish_shallow(sums, to),
+            false => finish_deep(sums, to),
         }
-    }
-
-    /// What the sums of a block become outputs with.
-    #[inline]
-    fn finish(&self, row: usize, column: usize, bias: Option<&[f32]>) -> Finish {
-        let mut finish = Finish {
-            factors: self.factors(row),
-            right: self.right_scale.factor(),
-            bias: [0.0; COLUMNS],
-            tiles: tiles(column, self.columns),
-        };
-        if let Some(bias) = bias {
-            finish.bias[..bias.len()].copy_from_slice(bias);
-        }
-        finish
     }
 
     /// The product of some columns alone, which begin with a whole block.
@@ -219,15 +225,16 @@ impl Product<'_> {
     fn add_block(&self, session: &mut Session, row: usize, column: usize, totals: &mut Totals) {
         const MOST: usize = DEEPEST / DEPTH;
         let block = self.operands(row, column);
-        if self.depth <= DEEPEST {
-            session.compute(&block);
-            return carry(session.newest(), block.tiles, totals);
-        }
         let depths = depths(self.depth);
         for first in (0..depths).step_by(MOST) {
+            let count = MOST.min(depths - first);
+            let (left, offsets) = match self.offsets {
+                Some(offsets) => (block.left, &offsets[first..first + count]),
+                None => (block.left.at(0, first * DEPTH), contiguous(count)),
+            };
             let part = Block {
-                left: block.left.at(0, first * DEPTH),
-                offsets: contiguous(MOST.min(depths - first)),
+                left,
+                offsets,
                 right: &block.right[first * block.tiles * 2 * TILE..],
                 tiles: block.tiles,
             };
@@ -255,7 +262,7 @@ impl Product<'_> {
         let pairs = self.columns.div_ceil(COLUMNS);
         for (pair, column) in (0..self.columns).step_by(COLUMNS).enumerate() {
             for row in rows.clone().step_by(ROWS) {
-                let number = (turn.first_row + row) / ROWS * pairs + pair;
+                let number = (turn.first_block + row / ROWS) * pairs + pair;
                 // SAFETY: by this function's contract, and blocks have totals of their own.
                 let totals = unsafe { &mut totals.part(number..number + 1)[0] };
                 if turn.is_first {
@@ -263,38 +270,35 @@ impl Product<'_> {
                 }
                 self.add_block(session, row, column, totals);
                 if turn.is_last {
-                    let of_block = row..(row + ROWS).min(rows.end);
-                    let columns = (column, COLUMNS.min(self.columns - column));
-                    // SAFETY: by this function's contract, and blocks do not overlap.
-                    let to = unsafe { Destination::new(to, of_block, columns, &place) };
-                    finish_totals(totals, &self.finish(row, column, None), &to);
+                    let mut outputs = Outputs::new(to, self.right_scale.factor(), None);
+                    outputs.rows = ROWS.min(rows.end - row);
+                    (outputs.column, outputs.width) = (column, COLUMNS.min(self.columns - column));
+                    place(row, &mut outputs.places[..outputs.rows]);
+                    self.find_factors(row, &mut outputs.factors);
+                    finish_totals(totals, &outputs);
                 }
             }
         }
     }
 
+    /// The factor of all rows, if they have the same.
+    fn common_factor(&self) -> Option<f32> {
+        let (first, others) = self.row_scales.split_first()?;
+        others
+            .iter()
+            .all(|scale| scale == first)
+            .then(|| first.factor())
+    }
+
     /// The factors of a block's rows.
     #[inline]
-    fn factors(&self, row: usize) -> [f32; ROWS] {
+    fn find_factors(&self, row: usize, factors: &mut [f32; ROWS]) {
         let last = (row + ROWS).min(self.rows) - 1;
-        let (first, end) = (row / self.rows_of_scale, last / self.rows_of_scale);
-        let mut factors = [self.row_scales[first].factor(); ROWS];
-        if end > first {
-            for (i, factor) in factors.iter_mut().enumerate().take(last - row + 1) {
-                *factor = self.row_scales[(row + i) / self.rows_of_scale].factor();
-            }
+        for (i, factor) in factors.iter_mut().enumerate() {
+            let scale = (row + i).min(last) / self.rows_of_scale;
+            *factor = self.row_scales[scale].factor();
         }
-        factors
     }
-}
-
-/// What a block's sums become outputs with: the factors of its rows, that of the right operand, what is added, and how
-/// many tiles there are.
-struct Finish {
-    factors: [f32; ROWS],
-    right: f32,
-    bias: [f32; COLUMNS],
-    tiles: usize,
 }
 
 /// Sums that 32 bits do not hold: the v of every output of a block.
@@ -315,8 +319,8 @@ impl Totals {
 pub(super) struct Turn<'a> {
     /// What the turns add up in, block by block: pairs of columns, then rows. None if this is the only turn.
     pub(super) totals: Option<&'a SharedMut<'a, Totals>>,
-    /// Which row of all the product's first is, in whole blocks.
-    pub(super) first_row: usize,
+    /// Which block of rows of all the product's first is.
+    pub(super) first_block: usize,
     pub(super) is_first: bool,
     pub(super) is_last: bool,
 }
@@ -336,22 +340,26 @@ for_each_isa! {
     }
 
     /// The outputs that totals stand for.
-    fn finish_totals(totals: &Totals, with: &Finish, to: &Destination<'_>) {
+    fn finish_totals(totals: &Totals, to: &Outputs<'_>) {
+        let mut spare = [0.0; COLUMNS];
+        let bias = to.bias(&mut spare);
         for row in 0..to.rows {
             let mut outputs = [0.0; COLUMNS];
-            let of_row = totals.0[row].iter().zip(&with.bias);
+            let of_row = totals.0[row].iter().zip(bias);
             for (output, (&v, bias)) in outputs.iter_mut().zip(of_row) {
-                *output = v as f32 * with.factors[row] * with.right + bias;
+                *output = v as f32 * to.factors[row] * to.right + bias;
             }
             to.write(row, &outputs);
         }
     }
 
     /// The outputs that sums of 32 bits stand for.
-    fn finish_deep(sums: &Sums, with: &Finish, to: &Destination<'_>) {
+    fn finish_deep(sums: &Sums, to: &Outputs<'_>) {
+        let mut spare = [0.0; COLUMNS];
+        let bias = to.bias(&mut spare);
         for row in 0..to.rows {
             let mut outputs = [0.0; COLUMNS];
-            for tile in 0..with.tiles {
+            for tile in 0..to.tiles() {
                 let (upper, mixed) = (&sums.0[tile].upper[row], &sums.0[tile].mixed[row]);
                 for column in 0..TILE_COLUMNS {
                     // v = w 2^24 + u with 0 <= u < 2^24: both are exact in single precision, so their sum is v, rounded
@@ -360,7 +368,7 @@ for_each_isa! {
                     let (w, u) = (high >> 16, (high & 0xffff) << 8 | mixed[column] & 255);
                     let v = w as f32 * 16_777_216.0 + u as f32;
                     let at = tile * TILE_COLUMNS + column;
-                    outputs[at] = v * with.factors[row] * with.right + with.bias[at];
+                    outputs[at] = v * to.factors[row] * to.right + bias[at];
                 }
             }
             to.write(row, &outputs);
@@ -368,15 +376,17 @@ for_each_isa! {
     }
 
     /// The same of a depth up to [`SHALLOW`].
-    fn finish_shallow(sums: &Sums, with: &Finish, to: &Destination<'_>) {
+    fn finish_shallow(sums: &Sums, to: &Outputs<'_>) {
+        let mut spare = [0.0; COLUMNS];
+        let bias = to.bias(&mut spare);
         for row in 0..to.rows {
             let mut outputs = [0.0; COLUMNS];
-            for tile in 0..with.tiles {
+            for tile in 0..to.tiles() {
                 let (upper, mixed) = (&sums.0[tile].upper[row], &sums.0[tile].mixed[row]);
                 for column in 0..TILE_COLUMNS {
                     let v = ((upper[column] << 8) + mixed[column]) as f32;
                     let at = tile * TILE_COLUMNS + column;
-                    outputs[at] = v * with.factors[row] * with.right + with.bias[at];
+                    outputs[at] = v * to.factors[row] * to.right + bias[at];
                 }
             }
             to.write(row, &outputs);
