@@ -4,7 +4,8 @@
 //! rounds once, to nearest even, and fa and fb are the operands' factors.
 
 use super::block::{
-    Block, COLUMNS, DEEPEST, DEPTH, Left, ROWS, Session, Sums, TILE, TILE_COLUMNS, contiguous,
+    BLOCKS, Block, COLUMNS, DEEPEST, DEPTH, Left, ROWS, Session, Sums, TILE, TILE_COLUMNS,
+    contiguous,
 };
 use super::engine::Engine;
 use super::right::{depths, right_bytes, tiles};
@@ -41,13 +42,12 @@ pub(super) struct Product<'a> {
 struct Outputs<'a> {
     to: SharedMut<'a, f32>,
     /// Where each row begins, or [`NOWHERE`].
-    places: [usize; ROWS],
+    places: &'a [usize],
     /// The factors of the rows, and that of the right operand.
     factors: [f32; ROWS],
     right: f32,
     /// A number for each column of the product.
     bias: Option<&'a [f32]>,
-    rows: usize,
     column: usize,
     width: usize,
 }
@@ -56,11 +56,10 @@ impl<'a> Outputs<'a> {
     fn new(to: &SharedMut<'a, f32>, right: f32, bias: Option<&'a [f32]>) -> Self {
         Self {
             to: to.again(),
-            places: [NOWHERE; ROWS],
+            places: &[],
             factors: [0.0; ROWS],
             right,
             bias,
-            rows: 0,
             column: 0,
             width: 0,
         }
@@ -110,6 +109,13 @@ pub(super) fn apart(stride: usize, first: usize) -> impl Fn(usize, &mut [usize])
 /// Bytes of both slices of the rows that stay in the second-level cache while all columns go by.
 const ROWS_IN_CACHE: usize = 512 * 1024;
 
+/// The most rows that do.
+const MOST_ROWS: usize = 2048;
+
+/// How deep it is multiplied at a time, in blocks of 64, before other rows are: so much of a pair of columns of the right
+/// operand stays in the first-level cache.
+const STEPS: usize = 8;
+
 /// Where a row goes that nobody needs.
 pub(super) const NOWHERE: usize = usize::MAX;
 
@@ -129,16 +135,11 @@ impl Product<'_> {
         let work = self.rows * self.columns * self.depth;
         let (rows, columns) = ((self.rows, ROWS), (self.columns, COLUMNS));
         let grid = Grid::new(threads, rows, columns, work / FASTER);
-        let at_once = (ROWS_IN_CACHE / (2 * self.left.stride) / ROWS).max(1) * ROWS;
         threads.each(0..grid.count(), |_, tile| {
             let (rows, columns) = grid.tile(tile);
             let mut session = Session::new(Engine::current());
-            for first in rows.clone().step_by(at_once) {
-                let rows = first..(first + at_once).min(rows.end);
-                let columns = columns.clone();
-                // SAFETY: by this function's contract, and tiles do not overlap.
-                unsafe { self.part(&mut session, rows, columns, bias, to, &place) };
-            }
+            // SAFETY: by this function's contract, and tiles do not overlap.
+            unsafe { self.part(&mut session, rows, columns, bias, to, &place) };
         });
     }
 
@@ -156,47 +157,121 @@ impl Product<'_> {
         to: &SharedMut<'_, f32>,
         place: impl Fn(usize, &mut [usize]),
     ) {
-        // The matrix unit works on a block while the one before it is finished.
-        let new = || Outputs::new(to, self.right_scale.factor(), bias);
-        let (mut outputs, mut newest, mut is_first) = ([new(), new()], 0, true);
-        let common = self.common_factor();
-        for column in columns.clone().step_by(COLUMNS) {
-            let width = COLUMNS.min(columns.end - column);
-            for row in rows.clone().step_by(ROWS) {
-                newest = 1 - newest;
-                let own = &mut outputs[newest];
-                own.rows = ROWS.min(rows.end - row);
-                (own.column, own.width) = (column, width);
-                place(row, &mut own.places[..own.rows]);
-                match common {
-                    Some(factor) => own.factors.fill(factor),
-                    None => self.find_factors(row, &mut own.factors),
+        let at_once = ROWS_IN_CACHE / (2 * self.left.stride.max(1)) / ROWS * ROWS;
+        let at_once = at_once.clamp(ROWS, MOST_ROWS);
+        let mut places = [NOWHERE; MOST_ROWS];
+        for first in rows.clone().step_by(at_once) {
+            let rows = first..(first + at_once).min(rows.end);
+            place(first, &mut places[..rows.len()]);
+            let places = &places[..rows.len()];
+            for column in columns.clone().step_by(COLUMNS) {
+                let width = COLUMNS.min(columns.end - column);
+                for group in (0..rows.len()).step_by(BLOCKS * ROWS) {
+                    let places = &places[group..rows.len().min(group + BLOCKS * ROWS)];
+                    let mut outputs = Outputs::new(to, self.right_scale.factor(), bias);
+                    (outputs.column, outputs.width) = (column, width);
+                    self.group(session, first + group, places, outputs);
                 }
-                if self.depth > DEEPEST {
-                    let mut totals = Totals::ZERO;
-                    self.add_block(session, row, column, &mut totals);
-                    finish_totals(&totals, own);
-                    continue;
-                }
-                session.compute(&self.operands(row, column));
-                if !is_first {
-                    self.finish_sums(session.before(), &outputs[1 - newest]);
-                }
-                is_first = false;
             }
-        }
-        if !is_first {
-            self.finish_sums(session.newest(), &outputs[newest]);
         }
     }
 
-    /// Writes the outputs of a block from its sums.
+    /// Computes the outputs of some blocks of rows, one below the other.
     #[inline]
-    fn finish_sums(&self, sums: &Sums, to: &Outputs<'_>) {
-        match self.depth <= SHALLOW {
-            true => finish_shallow(sums, to),
-            false => finish_deep(sums, to),
+    fn group<'a>(
+        &self,
+        session: &mut Session,
+        row: usize,
+        places: &'a [usize],
+        mut outputs: Outputs<'a>,
+    ) {
+        let (column, blocks) = (outputs.column, places.len().div_ceil(ROWS));
+        let depths = depths(self.depth);
+        if self.depth <= DEEPEST {
+            self.sums(session, (row, blocks), column, 0..depths, |sums, number| {
+                self.set_rows(row, number, places, &mut outputs);
+                match self.depth <= SHALLOW {
+                    true => finish_shallow(sums, &outputs),
+                    false => finish_deep(sums, &outputs),
+                }
+            });
+            return;
         }
+        let mut totals = [Totals::ZERO; BLOCKS];
+        for first in (0..depths).step_by(DEEPEST / DEPTH) {
+            let steps = first..(first + DEEPEST / DEPTH).min(depths);
+            self.sums(session, (row, blocks), column, steps, |sums, number| {
+                carry(sums, &mut totals[number]);
+            });
+        }
+        for (number, totals) in totals.iter().enumerate().take(blocks) {
+            self.set_rows(row, number, places, &mut outputs);
+            finish_totals(totals, &outputs);
+        }
+    }
+
+    /// Says where the rows of a block go, of a group whose first row this is, and what their factors are.
+    #[inline]
+    fn set_rows<'a>(
+        &self,
+        row: usize,
+        number: usize,
+        places: &'a [usize],
+        outputs: &mut Outputs<'a>,
+    ) {
+        let first = number * ROWS;
+        outputs.places = &places[first..(first + ROWS).min(places.len())];
+        let (first, last) = (row + first, (row + first + ROWS).min(self.rows) - 1);
+        let scale = |row: usize| row / self.rows_of_scale;
+        outputs.factors = [self.row_scales[scale(first)].factor(); ROWS];
+        if scale(last) > scale(first) {
+            for (i, factor) in outputs.factors.iter_mut().enumerate() {
+                *factor = self.row_scales[scale((first + i).min(last))].factor();
+            }
+        }
+    }
+
+    /// Computes the sums of some blocks of rows, one below the other, over a part of the depth, in steps of 64. `done` gets
+    /// those of each block while the matrix unit works on the next.
+    #[inline]
+    fn sums(
+        &self,
+        session: &mut Session,
+        (row, blocks): (usize, usize),
+        column: usize,
+        steps: Range<usize>,
+        mut done: impl FnMut(&Sums, usize),
+    ) {
+        let tiles = tiles(column, self.columns);
+        let right = &self.right[right_bytes(self.depth, column)..];
+        let turns = steps.len().div_ceil(STEPS).max(1);
+        let of_turn = steps.len().div_ceil(turns);
+        for turn in 0..turns {
+            let first = steps.start + turn * of_turn;
+            let own = first..(first + of_turn).min(steps.end);
+            let offsets = match self.offsets {
+                Some(offsets) => &offsets[own],
+                None => contiguous(own.len()),
+            };
+            for number in 0..blocks {
+                let begin = if self.offsets.is_none() {
+                    first * DEPTH
+                } else {
+                    0
+                };
+                let block = Block {
+                    left: self.left.at(row + number * ROWS, begin),
+                    offsets,
+                    right: &right[first * tiles * 2 * TILE..],
+                    tiles,
+                };
+                session.compute(&block, number, turn == 0);
+                if turn + 1 == turns && number > 0 {
+                    done(session.sums(number - 1), number - 1);
+                }
+            }
+        }
+        done(session.sums(blocks - 1), blocks - 1);
     }
 
     /// The product of some columns alone, which begin with a whole block.
@@ -208,42 +283,8 @@ impl Product<'_> {
         }
     }
 
-    /// The operands of a block.
-    #[inline]
-    fn operands(&self, row: usize, column: usize) -> Block<'_> {
-        Block {
-            left: self.left.at(row, 0),
-            offsets: self
-                .offsets
-                .unwrap_or_else(|| contiguous(depths(self.depth).min(DEEPEST / DEPTH))),
-            right: &self.right[right_bytes(self.depth, column)..],
-            tiles: tiles(column, self.columns),
-        }
-    }
-
-    /// Adds a block to totals, which other depths are added to as well.
-    fn add_block(&self, session: &mut Session, row: usize, column: usize, totals: &mut Totals) {
-        const MOST: usize = DEEPEST / DEPTH;
-        let block = self.operands(row, column);
-        let depths = depths(self.depth);
-        for first in (0..depths).step_by(MOST) {
-            let count = MOST.min(depths - first);
-            let (left, offsets) = match self.offsets {
-                Some(offsets) => (block.left, &offsets[first..first + count]),
-                None => (block.left.at(0, first * DEPTH), contiguous(count)),
-            };
-            let part = Block {
-                left,
-                offsets,
-                right: &block.right[first * block.tiles * 2 * TILE..],
-                tiles: block.tiles,
-            };
-            session.compute(&part);
-            carry(session.newest(), block.tiles, totals);
-        }
-    }
-
-    /// Computes some rows, which begin with a whole block, as one of the turns in which the depth is taken.
+    /// Computes some rows, which begin with a whole block, as one of the turns in which the depth is taken. None is deeper
+    /// than [`DEEPEST`].
     ///
     /// # Safety
     /// Nobody else uses these places, nor the totals of these rows, meanwhile.
@@ -260,43 +301,41 @@ impl Product<'_> {
             return unsafe { self.part(session, rows, 0..self.columns, None, to, place) };
         };
         let pairs = self.columns.div_ceil(COLUMNS);
+        let steps = 0..depths(self.depth);
         for (pair, column) in (0..self.columns).step_by(COLUMNS).enumerate() {
-            for row in rows.clone().step_by(ROWS) {
-                let number = (turn.first_block + row / ROWS) * pairs + pair;
-                // SAFETY: by this function's contract, and blocks have totals of their own.
-                let totals = unsafe { &mut totals.part(number..number + 1)[0] };
-                if turn.is_first {
-                    *totals = Totals::ZERO;
-                }
-                self.add_block(session, row, column, totals);
+            for row in rows.clone().step_by(BLOCKS * ROWS) {
+                let mut places = [NOWHERE; BLOCKS * ROWS];
+                let count = places.len().min(rows.end - row);
                 if turn.is_last {
-                    let mut outputs = Outputs::new(to, self.right_scale.factor(), None);
-                    outputs.rows = ROWS.min(rows.end - row);
-                    (outputs.column, outputs.width) = (column, COLUMNS.min(self.columns - column));
-                    place(row, &mut outputs.places[..outputs.rows]);
-                    self.find_factors(row, &mut outputs.factors);
-                    finish_totals(totals, &outputs);
+                    place(row, &mut places[..count]);
                 }
+                let (places, blocks) = (&places[..count], count.div_ceil(ROWS));
+                let mut outputs = Outputs::new(to, self.right_scale.factor(), None);
+                (outputs.column, outputs.width) = (column, COLUMNS.min(self.columns - column));
+                self.sums(
+                    session,
+                    (row, blocks),
+                    column,
+                    steps.clone(),
+                    |sums, number| {
+                        let own = turn.first_block + row / ROWS + number;
+                        // SAFETY: by this function's contract, and blocks have totals of their own.
+                        let totals =
+                            unsafe { totals.part(own * pairs + pair..own * pairs + pair + 1) };
+                        let mut sum = match turn.is_first {
+                            true => Totals::ZERO,
+                            false => totals[0],
+                        };
+                        carry(sums, &mut sum);
+                        if turn.is_last {
+                            self.set_rows(row, number, places, &mut outputs);
+                            finish_totals(&sum, &outputs);
+                        } else {
+                            totals[0] = sum;
+                        }
+                    },
+                );
             }
-        }
-    }
-
-    /// The factor of all rows, if they have the same.
-    fn common_factor(&self) -> Option<f32> {
-        let (first, others) = self.row_scales.split_first()?;
-        others
-            .iter()
-            .all(|scale| scale == first)
-            .then(|| first.factor())
-    }
-
-    /// The factors of a block's rows.
-    #[inline]
-    fn find_factors(&self, row: usize, factors: &mut [f32; ROWS]) {
-        let last = (row + ROWS).min(self.rows) - 1;
-        for (i, factor) in factors.iter_mut().enumerate() {
-            let scale = (row + i).min(last) / self.rows_of_scale;
-            *factor = self.row_scales[scale].factor();
         }
     }
 }
@@ -327,8 +366,8 @@ pub(super) struct Turn<'a> {
 
 for_each_isa! {
     /// Adds sums of 32 bits to totals.
-    fn carry(sums: &Sums, tiles: usize, totals: &mut Totals) {
-        for (tile, sums) in sums.0.iter().enumerate().take(tiles) {
+    fn carry(sums: &Sums, totals: &mut Totals) {
+        for (tile, sums) in sums.0.iter().enumerate() {
             for (row, totals) in totals.0.iter_mut().enumerate() {
                 let totals = &mut totals[tile * TILE_COLUMNS..][..TILE_COLUMNS];
                 let of_row = sums.upper[row].iter().zip(&sums.mixed[row]);
@@ -343,7 +382,7 @@ for_each_isa! {
     fn finish_totals(totals: &Totals, to: &Outputs<'_>) {
         let mut spare = [0.0; COLUMNS];
         let bias = to.bias(&mut spare);
-        for row in 0..to.rows {
+        for row in 0..to.places.len() {
             let mut outputs = [0.0; COLUMNS];
             let of_row = totals.0[row].iter().zip(bias);
             for (output, (&v, bias)) in outputs.iter_mut().zip(of_row) {
@@ -357,7 +396,7 @@ for_each_isa! {
     fn finish_deep(sums: &Sums, to: &Outputs<'_>) {
         let mut spare = [0.0; COLUMNS];
         let bias = to.bias(&mut spare);
-        for row in 0..to.rows {
+        for row in 0..to.places.len() {
             let mut outputs = [0.0; COLUMNS];
             for tile in 0..to.tiles() {
                 let (upper, mixed) = (&sums.0[tile].upper[row], &sums.0[tile].mixed[row]);
@@ -379,7 +418,7 @@ for_each_isa! {
     fn finish_shallow(sums: &Sums, to: &Outputs<'_>) {
         let mut spare = [0.0; COLUMNS];
         let bias = to.bias(&mut spare);
-        for row in 0..to.rows {
+        for row in 0..to.places.len() {
             let mut outputs = [0.0; COLUMNS];
             for tile in 0..to.tiles() {
                 let (upper, mixed) = (&sums.0[tile].upper[row], &sums.0[tile].mixed[row]);

@@ -4,7 +4,7 @@
 //! they see at the other places are the same rows, moved by some windows. Where there are few channels, a band has those
 //! of a whole line of the kernel, so that blocks are full.
 
-use super::super::block::{COLUMNS, DEPTH, Left, ROWS, Session};
+use super::super::block::{BLOCKS, COLUMNS, DEEPEST, DEPTH, Left, ROWS, Session};
 use super::super::cast::{bytes, bytes_mut, totals_mut, words_mut};
 use super::super::engine::Engine;
 use super::super::grid::PixelGrid;
@@ -21,7 +21,7 @@ use std::ops::Range;
 const ERRORS: usize = if cfg!(test) { 16 } else { 1024 } * 1024;
 
 /// Rows that one thread computes at a time.
-const GROUP: usize = 4 * ROWS;
+const GROUP: usize = BLOCKS * ROWS;
 
 /// What windows see at some places of the kernel.
 #[derive(Debug, Clone, Copy)]
@@ -103,7 +103,7 @@ impl KernelGradient {
 
     /// The most windows that are multiplied together.
     fn most_at_once(&self) -> usize {
-        let most = (ERRORS / (2 * self.channels)).max(DEPTH);
+        let most = (ERRORS / (2 * self.channels)).clamp(DEPTH, DEEPEST);
         most.next_multiple_of(DEPTH)
     }
 
