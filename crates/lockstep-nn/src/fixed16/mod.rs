@@ -18,6 +18,7 @@ mod convolution;
 mod dense;
 mod engine;
 mod grid;
+mod matrix;
 mod product;
 mod right;
 mod scale;
@@ -32,6 +33,7 @@ mod vnni;
 pub(crate) use convolution::Fixed16Conv2d;
 pub(crate) use dense::Fixed16Linear;
 pub use engine::{ENGINE_VARIABLE, Engine};
+pub(crate) use matrix::SlicedMatrix;
 use serde::{Deserialize, Serialize};
 
 /// How the products of a network are computed: those of dense layers and of convolutions.

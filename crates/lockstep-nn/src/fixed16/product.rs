@@ -107,7 +107,7 @@ pub(super) fn apart(stride: usize, first: usize) -> impl Fn(usize, &mut [usize])
 }
 
 /// Bytes of both slices of the rows that stay in the second-level cache while all columns go by.
-const ROWS_IN_CACHE: usize = 512 * 1024;
+const ROWS_IN_CACHE: usize = 1024 * 1024;
 
 /// The most rows that do.
 const MOST_ROWS: usize = 2048;
