@@ -114,16 +114,14 @@ struct Operands {
     offsets: *const usize,
     offsets_end: *const usize,
     sums: *mut Sums,
-    /// Whether the sums that are there are added to: 0 or 1.
-    adds: usize,
 }
 
-/// Computes the sums of a block, or adds them to those that are there.
+/// Computes the sums of a block.
 ///
 /// # Safety
 /// This thread has [`Tiles`], and the operands are as long as the block says.
 #[inline]
-pub(super) unsafe fn compute(block: &Block<'_>, sums: &mut Sums, adds: bool) {
+pub(super) unsafe fn compute(block: &Block<'_>, sums: &mut Sums) {
     let operands = Operands {
         upper: block.left.upper.as_ptr(),
         lower: block.left.lower.as_ptr(),
@@ -133,7 +131,6 @@ pub(super) unsafe fn compute(block: &Block<'_>, sums: &mut Sums, adds: bool) {
         offsets: block.offsets.as_ptr(),
         offsets_end: block.offsets.as_ptr_range().end,
         sums,
-        adds: adds.into(),
     };
     // SAFETY: by this function's contract.
     unsafe {
@@ -145,7 +142,7 @@ pub(super) unsafe fn compute(block: &Block<'_>, sums: &mut Sums, adds: bool) {
 }
 
 macro_rules! block {
-    ($name:ident, load: [$($load:literal),*], zero: [$($zero:literal),*], body: [$($body:literal),*], store: [$($store:literal),*]) => {
+    ($name:ident, zero: [$($zero:literal),*], body: [$($body:literal),*], store: [$($store:literal),*]) => {
         /// # Safety
         /// As for [`compute`].
         #[inline(always)]
@@ -163,13 +160,7 @@ macro_rules! block {
                     "mov r11, [rdi+40]",
                     "mov rdx, [rdi+48]",
                     "mov r14, 64",
-                    "cmp qword ptr [rdi+64], 0",
-                    "je 4f",
-                    $($load,)*
-                    "jmp 5f",
-                    "4:",
                     $($zero,)*
-                    "5:",
                     "cmp r11, rdx",
                     "je 3f",
                     "2:",
@@ -198,8 +189,6 @@ macro_rules! block {
 // Tiles 0 and 2 are the sums of upper slices, 1 and 3 the mixed ones; 4 and 5 the left operand's slices, 6 and 7 the
 // right one's.
 block!(two_tiles,
-    load: ["tileloadd tmm0, [rsi+r14*1]", "tileloadd tmm1, [rsi+r14*1+1024]", "tileloadd tmm2, [rsi+r14*1+2048]",
-           "tileloadd tmm3, [rsi+r14*1+3072]"],
     zero: ["tilezero tmm0", "tilezero tmm1", "tilezero tmm2", "tilezero tmm3"],
     body: ["tileloadd tmm6, [r12+r14*1]", "tileloadd tmm4, [rax+r10*1]", "tdpbssd tmm0, tmm4, tmm6",
            "tileloadd tmm5, [rcx+r10*1]", "tdpbssd tmm1, tmm5, tmm6",
@@ -209,7 +198,6 @@ block!(two_tiles,
     store: ["tilestored [rsi+r14*1], tmm0", "tilestored [rsi+r14*1+1024], tmm1", "tilestored [rsi+r14*1+2048], tmm2",
             "tilestored [rsi+r14*1+3072], tmm3"]);
 block!(one_tile,
-    load: ["tileloadd tmm0, [rsi+r14*1]", "tileloadd tmm1, [rsi+r14*1+1024]"],
     zero: ["tilezero tmm0", "tilezero tmm1"],
     body: ["tileloadd tmm6, [r12+r14*1]", "tileloadd tmm4, [rax+r10*1]", "tdpbssd tmm0, tmm4, tmm6",
            "tileloadd tmm5, [rcx+r10*1]", "tdpbssd tmm1, tmm5, tmm6",

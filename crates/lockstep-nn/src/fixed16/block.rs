@@ -94,13 +94,12 @@ pub(super) struct Block<'a> {
     pub(super) tiles: usize,
 }
 
-/// Blocks whose sums a session holds.
-pub(super) const BLOCKS: usize = 8;
-
-/// A thread's leave to use an engine, and sums of some blocks. With AMX it configures the thread's tiles, until dropped.
+/// A thread's leave to use an engine. With AMX it configures the thread's tiles, until dropped.
 pub(super) struct Session {
     engine: Engine,
-    sums: [Sums; BLOCKS],
+    /// Of the newest block and of the one before it.
+    sums: [Sums; 2],
+    newest: usize,
     #[cfg(target_arch = "x86_64")]
     _tiles: Option<super::amx::Tiles>,
 }
@@ -115,25 +114,31 @@ impl Session {
         );
         Self {
             engine,
-            sums: [Sums::ZERO; BLOCKS],
+            sums: [Sums::ZERO; 2],
+            newest: 0,
             #[cfg(target_arch = "x86_64")]
             _tiles: (engine == Engine::Amx).then(super::amx::Tiles::new),
         }
     }
 
-    /// The sums of a block.
+    /// The sums of the block that was computed last.
     #[inline]
-    pub(super) fn sums(&self, number: usize) -> &Sums {
-        &self.sums[number]
+    pub(super) fn newest(&self) -> &Sums {
+        &self.sums[self.newest]
     }
 
-    /// Computes the sums of a block, which are kept under a number, or adds them to those that are there. All that is added
-    /// up is at most [`DEEPEST`] deep.
+    /// Those of the block before it.
+    #[inline]
+    pub(super) fn before(&self) -> &Sums {
+        &self.sums[1 - self.newest]
+    }
+
+    /// Computes the sums of a block, which is at most [`DEEPEST`] deep.
     ///
     /// # Panics
     /// When an operand is too short.
     #[inline]
-    pub(super) fn compute(&mut self, block: &Block<'_>, number: usize, is_first: bool) {
+    pub(super) fn compute(&mut self, block: &Block<'_>) {
         let Block {
             left,
             offsets,
@@ -149,8 +154,9 @@ impl Session {
         assert!((1..=2).contains(&tiles), "one tile or two");
         let length = offsets.len() * tiles * 2 * TILE;
         assert!(right.len() >= length, "the right operand is too short");
-        let sums = &mut self.sums[number];
-        if is_first && self.engine != Engine::Amx {
+        self.newest = 1 - self.newest;
+        let sums = &mut self.sums[self.newest];
+        if self.engine != Engine::Amx {
             *sums = Sums::ZERO;
         }
         match self.engine {
@@ -162,7 +168,7 @@ impl Session {
                 match engine {
                     Engine::Avx2 => super::avx2::add(block, sums),
                     Engine::Vnni => super::vnni::add(block, sums),
-                    _ => super::amx::compute(block, sums, !is_first),
+                    _ => super::amx::compute(block, sums),
                 }
             },
             #[cfg(not(target_arch = "x86_64"))]

@@ -4,8 +4,7 @@
 //! rounds once, to nearest even, and fa and fb are the operands' factors.
 
 use super::block::{
-    BLOCKS, Block, COLUMNS, DEEPEST, DEPTH, Left, ROWS, Session, Sums, TILE, TILE_COLUMNS,
-    contiguous,
+    Block, COLUMNS, DEEPEST, DEPTH, Left, ROWS, Session, Sums, TILE, TILE_COLUMNS, contiguous,
 };
 use super::engine::Engine;
 use super::right::{depths, right_bytes, tiles};
@@ -112,9 +111,8 @@ const ROWS_IN_CACHE: usize = 1024 * 1024;
 /// The most rows that do.
 const MOST_ROWS: usize = 2048;
 
-/// How deep it is multiplied at a time, in blocks of 64, before other rows are: so much of a pair of columns of the right
-/// operand stays in the first-level cache.
-const STEPS: usize = 8;
+/// Blocks of rows that go together.
+pub(super) const BLOCKS: usize = 8;
 
 /// Where a row goes that nobody needs.
 pub(super) const NOWHERE: usize = usize::MAX;
@@ -244,34 +242,25 @@ impl Product<'_> {
     ) {
         let tiles = tiles(column, self.columns);
         let right = &self.right[right_bytes(self.depth, column)..];
-        let turns = steps.len().div_ceil(STEPS).max(1);
-        let of_turn = steps.len().div_ceil(turns);
-        for turn in 0..turns {
-            let first = steps.start + turn * of_turn;
-            let own = first..(first + of_turn).min(steps.end);
-            let offsets = match self.offsets {
-                Some(offsets) => &offsets[own],
-                None => contiguous(own.len()),
-            };
-            for number in 0..blocks {
-                let begin = if self.offsets.is_none() {
-                    first * DEPTH
-                } else {
-                    0
-                };
-                let block = Block {
-                    left: self.left.at(row + number * ROWS, begin),
-                    offsets,
-                    right: &right[first * tiles * 2 * TILE..],
-                    tiles,
-                };
-                session.compute(&block, number, turn == 0);
-                if turn + 1 == turns && number > 0 {
-                    done(session.sums(number - 1), number - 1);
-                }
+        let (left, offsets) = match self.offsets {
+            Some(offsets) => (self.left, &offsets[steps.clone()]),
+            None => (
+                self.left.at(0, steps.start * DEPTH),
+                contiguous(steps.len()),
+            ),
+        };
+        for number in 0..blocks {
+            session.compute(&Block {
+                left: left.at(row + number * ROWS, 0),
+                offsets,
+                right: &right[steps.start * tiles * 2 * TILE..],
+                tiles,
+            });
+            if number > 0 {
+                done(session.before(), number - 1);
             }
         }
-        done(session.sums(blocks - 1), blocks - 1);
+        done(session.newest(), blocks - 1);
     }
 
     /// The product of some columns alone, which begin with a whole block.

@@ -4,11 +4,11 @@
 //! they see at the other places are the same rows, moved by some windows. Where there are few channels, a band has those
 //! of a whole line of the kernel, so that blocks are full.
 
-use super::super::block::{BLOCKS, COLUMNS, DEEPEST, DEPTH, Left, ROWS, Session};
+use super::super::block::{COLUMNS, DEEPEST, DEPTH, Left, ROWS, Session};
 use super::super::cast::{bytes, bytes_mut, totals_mut, words_mut};
 use super::super::engine::Engine;
 use super::super::grid::PixelGrid;
-use super::super::product::{Product, Totals, Turn, apart};
+use super::super::product::{BLOCKS, Product, Totals, Turn, apart};
 use super::super::right::{pack_slices, right_room, tiles};
 use super::super::transpose::transpose_bytes;
 use super::{Shape, SlicedImages};
@@ -16,9 +16,12 @@ use crate::layers::{carve, carved};
 use crate::threads::{SharedMut, Threads, pieces_mut};
 use std::ops::Range;
 
-/// Bytes of the errors of the windows that are multiplied together: they stay in the second-level cache while all rows go
-/// by. In tests there are fewer, so that small images need several turns.
-const ERRORS: usize = if cfg!(test) { 16 } else { 1024 } * 1024;
+/// Bytes of the slices that are multiplied together, which stay in the second-level cache. In tests there are fewer, so
+/// that small images need several turns.
+const OPERANDS: usize = if cfg!(test) { 16 } else { 1280 } * 1024;
+
+/// So many windows are multiplied together in any case: sums that are put aside take memory too.
+const AT_ONCE: usize = if cfg!(test) { DEPTH } else { 2048 };
 
 /// Rows that one thread computes at a time.
 const GROUP: usize = BLOCKS * ROWS;
@@ -103,7 +106,8 @@ impl KernelGradient {
 
     /// The most windows that are multiplied together.
     fn most_at_once(&self) -> usize {
-        let most = (ERRORS / (2 * self.channels)).clamp(DEPTH, DEEPEST);
+        let most = OPERANDS / (2 * (self.rows + self.channels));
+        let most = most.clamp(AT_ONCE, DEEPEST);
         most.next_multiple_of(DEPTH)
     }
 
