@@ -133,12 +133,26 @@ impl Product<'_> {
         let work = self.rows * self.columns * self.depth;
         let (rows, columns) = ((self.rows, ROWS), (self.columns, COLUMNS));
         let grid = Grid::new(threads, rows, columns, work / FASTER);
+        let own = self.with_one_scale();
         threads.each(0..grid.count(), |_, tile| {
             let (rows, columns) = grid.tile(tile);
             let mut session = Session::new(Engine::current());
             // SAFETY: by this function's contract, and tiles do not overlap.
-            unsafe { self.part(&mut session, rows, columns, bias, to, &place) };
+            unsafe { own.part(&mut session, rows, columns, bias, to, &place) };
         });
+    }
+
+    /// The same, with one scale for all rows if theirs are equal.
+    fn with_one_scale(&self) -> Self {
+        let mut pairs = self.row_scales.windows(2);
+        if !pairs.all(|pair| pair[0] == pair[1]) {
+            return *self;
+        }
+        Self {
+            row_scales: &self.row_scales[..self.row_scales.len().min(1)],
+            rows_of_scale: self.rows.max(1),
+            ..*self
+        }
     }
 
     /// Computes some rows and columns, which begin with whole blocks, on this thread.
