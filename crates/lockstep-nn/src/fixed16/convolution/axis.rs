@@ -64,3 +64,54 @@ impl Axis {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_pixel_is_in_one_class_and_meets_the_errors_of_the_windows_that_saw_it() {
+        for (input, kernel, stride, padding) in [
+            (8, 3, 1, 1),
+            (8, 3, 2, 1),
+            (9, 7, 2, 3),
+            (7, 1, 2, 0),
+            (5, 2, 3, 0),
+            (3, 2, 1, 3),
+            (10, 5, 3, 4),
+        ] {
+            let window = Window {
+                kernel: [kernel; 2],
+                stride: [stride; 2],
+                padding: [padding; 2],
+            };
+            let output = (input + 2 * padding - kernel) / stride + 1;
+            let axis = Axis::new(window, 0, [input, output]);
+            let mut met = vec![vec![]; input];
+            for class in &axis.classes {
+                for (i, pixel) in (class.pixel..input).step_by(stride).enumerate() {
+                    for number in 0..class.count {
+                        // Errors have a lead of zeros, and zeros behind them up to the next image's lead.
+                        let error = (axis.lead + class.error + i).checked_sub(number);
+                        let error = error.expect("no error lies before the lead");
+                        assert!(error < axis.places + axis.lead);
+                        let place = class.place + number * stride;
+                        if (axis.lead..axis.lead + output).contains(&error) {
+                            met[pixel].push((error - axis.lead, place));
+                        }
+                    }
+                }
+            }
+            for (pixel, mut met) in met.into_iter().enumerate() {
+                met.sort_unstable();
+                let saw = |error: usize| {
+                    let place = (pixel + padding).checked_sub(error * stride)?;
+                    (place < kernel).then_some((error, place))
+                };
+                let expected: Vec<_> = (0..output).filter_map(saw).collect();
+                assert_eq!(met, expected, "pixel {pixel} of {input}, {window:?}");
+            }
+            assert!(output + axis.lead <= axis.places);
+        }
+    }
+}
