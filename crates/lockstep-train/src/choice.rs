@@ -16,11 +16,14 @@ use lockstep_resolve::TrainingSettings;
 /// Decides for the gang of a job: `asks_gpus` says whether a cluster keeps GPUs for its workers.
 pub(crate) fn decide(settings: &mut TrainingSettings, asks_gpus: bool) -> DeviceDecision {
     let mut decision = settings.device.decide(asks_gpus);
-    if settings.learner.precision == Precision::Fixed16 {
-        // One that was asked for by name is refused when the job is checked.
-        let note = "training on the processor, since train.precision = \"fixed16\" is computed on processors only";
+    let is_free = decision.gpu.is_some() && settings.device == DeviceChoice::Auto;
+    // One that was asked for by name is refused when the job is checked.
+    if is_free && settings.learner.precision == Precision::Fixed16 {
         decision = DeviceDecision {
-            note: decision.gpu.map(|_| note.to_owned()),
+            note: Some(
+                "training on the processor, since train.precision = \"fixed16\" is computed on processors only"
+                    .to_owned(),
+            ),
             ..DeviceChoice::Cpu.decide(false)
         };
     }
