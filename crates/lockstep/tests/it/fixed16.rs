@@ -56,7 +56,7 @@ const ALL_LAYERS: &str = "model={ layers = [\
 fn over_500_steps_it_gives_the_same_weights_on_any_workers_threads_and_engines_and_after_a_kill() {
     let place = Place::new();
     let layers = ["--set", ALL_LAYERS, "--set", "train.lanes=4"];
-    // Some 900 samples in batches of 32, 20 times.
+    // 32 steps an epoch.
     let long = ["--set", "train.batch=32", "--epochs", "20"];
     let always = [&FIXED16[..], &layers, &long].concat();
     let weights =
