@@ -33,9 +33,11 @@ class Lockstep:
         command = [self.binary, "--version"]
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[-1]
 
-    def start(self, batch, workers):
+    def start(self, batch, workers, precision="f32"):
         command = [self.binary, "run", self.job, "--json", "--epochs", self.epochs]
         settings = {"train.batch": batch, "train.workers": workers, "train.lanes": workers}
+        if precision != "f32":
+            settings["train.precision"] = precision
         for key, value in {**settings, "run.store": self.store}.items():
             command += ["--set", f"{key}={value}"]
         return subprocess.Popen(
@@ -55,9 +57,9 @@ class Lockstep:
         # The first has the start of the epoch in it, the last may be short.
         return rates[1:-1]
 
-    def steps_per_s(self, batch, workers):
+    def steps_per_s(self, batch, workers, precision="f32"):
         """Optimizer steps a second in windows of the last epoch, as many lanes as workers."""
-        return per_step(self.finish(self.start(batch, workers)), batch)
+        return per_step(self.finish(self.start(batch, workers, precision)), batch)
 
     def two_at_once(self, batch):
         """The same of two runs that know nothing of each other."""

@@ -35,15 +35,16 @@ class PyTorch:
         self.environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(cache / "bench-inductor")}
         self.versions, self.settings = {}, {}
 
-    def command(self, batch, workers, steps, modes):
+    def command(self, batch, workers, steps, modes, precision="f32"):
         command = [self.python, Path(__file__).with_name("pytorch_steps.py"), self.network, self.data]
-        command += ["--batch", batch, "--workers", workers, "--steps", steps, "--modes", *modes]
+        command += ["--batch", batch, "--workers", workers, "--steps", steps, "--precision", precision]
+        command += ["--modes", *modes]
         return list(map(str, command))
 
-    def steps_per_s(self, batch, workers, steps):
+    def steps_per_s(self, batch, workers, steps, precision="f32"):
         """Steps a second in windows, at the fastest settings, which are remembered."""
         modes = ["eager", "compile"] if self.compiled and workers == 1 else ["eager"]
-        command = self.command(batch, workers, steps, modes)
+        command = self.command(batch, workers, steps, modes, precision)
         done = subprocess.run(
             command, env=self.environment, check=True, stdout=subprocess.PIPE, text=True
         )

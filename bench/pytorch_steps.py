@@ -11,6 +11,7 @@ import json
 import os
 import tempfile
 import time
+from functools import partial
 
 os.environ["OMP_NUM_THREADS"] = "1"
 os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
@@ -48,14 +49,17 @@ def batches(images, labels, batch, rank, workers):
             yield images.index_select(0, rows), labels.index_select(0, rows)
 
 
-def rates(model, optimizer, source, steps):
+def rates(model, optimizer, source, steps, precision):
     """Steps a second in windows of so many steps."""
+    in_precision = partial(torch.autocast, "cpu", torch.bfloat16, enabled=precision == "bf16")
     loss_of = nn.CrossEntropyLoss()
     found, began, done = [], time.time(), 0
     for number in range(steps):
         inputs, targets = next(source)
         optimizer.zero_grad()
-        loss_of(model(inputs), targets).backward()
+        with in_precision():
+            loss = loss_of(model(inputs), targets)
+        loss.backward()
         optimizer.step()
         done, now = done + 1, time.time()
         if now - began >= WINDOW_S or number + 1 == steps:
@@ -86,14 +90,15 @@ def measure(rank, workers, meeting, options):
     trials = {}
     for mode, module in modes.items():
         for name, optimizer in optimizers.items():
-            rates(module, optimizer, source, warm_up)
-            trials[mode, name] = max(rates(module, optimizer, source, trial))
+            rates(module, optimizer, source, warm_up, options.precision)
+            found = rates(module, optimizer, source, trial, options.precision)
+            trials[mode, name] = max(found)
     choice = [max(trials, key=trials.get)]
     if workers > 1:
         torch.distributed.broadcast_object_list(choice)
         torch.distributed.barrier()
     mode, name = choice[0]
-    found = rates(modes[mode], optimizers[name], source, options.steps)
+    found = rates(modes[mode], optimizers[name], source, options.steps, options.precision)
     if workers > 1:
         torch.distributed.barrier()
         torch.distributed.destroy_process_group()
@@ -114,6 +119,7 @@ def main():
     arguments.add_argument("--batch", type=int, required=True, help="global batch")
     arguments.add_argument("--workers", type=int, default=1)
     arguments.add_argument("--steps", type=int, default=600)
+    arguments.add_argument("--precision", choices=("f32", "bf16"), default="f32")
     arguments.add_argument("--modes", nargs="+", choices=("eager", "compile"), default=["eager"])
     options = arguments.parse_args()
     if options.workers == 1:

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import neighbours
 import report
+from fixed16 import Fixed16
 from images import Cnn, ResNet
 from machine import machine
 from mlp import Mlp
@@ -26,7 +27,7 @@ from pytorch_runs import python_with_pytorch
 
 ROOT = Path(__file__).resolve().parent.parent
 CACHE = Path(os.environ.get("LOCKSTEP_CACHE") or ROOT / ".cache").resolve()
-PARTS = {"mlp": Mlp, "cnn": Cnn, "resnet": ResNet}
+PARTS = {"mlp": Mlp, "cnn": Cnn, "resnet": ResNet, "fixed16": Fixed16}
 
 Place = namedtuple("Place", "root binary python cache scratch")
 
@@ -63,7 +64,7 @@ def main():
     options = arguments.parse_args()
     if not options.lockstep.exists():
         sys.exit(f"{options.lockstep} is missing: run `make bench-train`, which builds it")
-    if "mlp" in options.only and not (CACHE / "datasets/fashion-mnist").is_dir():
+    if {"mlp", "fixed16"} & {*options.only} and not (CACHE / "datasets/fashion-mnist").is_dir():
         sys.exit(f"no Fashion-MNIST in {CACHE}: run `make bench-train`, which brings it")
 
     results = ROOT / "bench/results/train.json"

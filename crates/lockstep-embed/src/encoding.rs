@@ -2,8 +2,8 @@
 
 use crate::EmbedError;
 use lockstep_cuda::{BUNCHES, Gpu, GpuEncoder};
-use lockstep_nn::Threads;
 use lockstep_nn::encoder::{Encoder, EncoderParts};
+use lockstep_nn::{Precision, Threads};
 use std::ops::RangeInclusive;
 
 /// Pictures that a GPU encodes at a time: with fewer it would mostly wait, and more do not make it faster.
@@ -32,16 +32,21 @@ pub(crate) enum BunchEncoder {
 
 impl BunchEncoder {
     /// Of an encoder's parts, for about `batch` pictures at a time, on a GPU or on these threads.
+    ///
+    /// # Errors
+    /// When the GPU cannot compute in this precision, or has too little memory.
     pub(crate) fn new(
+        precision: Precision,
         parts: EncoderParts,
         batch: usize,
         threads: &Threads,
         gpu: Option<&Gpu>,
     ) -> Result<Self, EmbedError> {
         Ok(match gpu {
+            Some(_) if precision == Precision::Fixed16 => return Err(EmbedError::PrecisionOnGpu),
             Some(gpu) => Self::Gpu(Box::new(GpuEncoder::new(gpu, &parts, gpu_rows(batch))?)),
             None => {
-                let encoder = Encoder::new(threads, parts, batch);
+                let encoder = Encoder::in_precision(precision, threads, parts, batch);
                 let pixels = vec![0.0; batch * encoder.input().len()];
                 Self::Processor(encoder, pixels)
             }
@@ -147,8 +152,11 @@ mod tests {
         };
         let gpu = Gpu::of(&driver, 0).unwrap();
         let threads = Threads::default();
-        let mut processor = BunchEncoder::new(parts(), 3, &threads, None).unwrap();
-        let mut on_gpu = BunchEncoder::new(parts(), 3, &threads, Some(&gpu)).unwrap();
+        let new = |precision, gpu| BunchEncoder::new(precision, parts(), 3, &threads, gpu);
+        let mut processor = new(Precision::F32, None).unwrap();
+        let mut on_gpu = new(Precision::F32, Some(&gpu)).unwrap();
+        let refused = new(Precision::Fixed16, Some(&gpu)).err();
+        assert!(matches!(refused, Some(EmbedError::PrecisionOnGpu)));
         assert_eq!((processor.rows(), on_gpu.rows()), (3, 64));
         // Of three bunches on the GPU, the last is short; and then of one, after which nothing is left over.
         let mut numbers = Stream::new(1, 0);

@@ -28,6 +28,11 @@ pub enum EmbedError {
     /// The GPU cannot encode.
     #[error(transparent)]
     Cuda(#[from] CudaError),
+    /// A precision that GPUs have no kernels for.
+    #[error(
+        "embed.device: \"fixed16\" is computed on processors only for now; use `device = \"cpu\"`, or `precision = \"f32\"`"
+    )]
+    PrecisionOnGpu,
     /// There is nothing where the encoder should be.
     #[error(
         "embed.model: there is no {}; it must be the name of a known encoder ({known}), or the folder or the file of an \

@@ -46,7 +46,7 @@ impl PartMaker {
                 encoder: recipe.model.clone(),
             });
         }
-        let encoder = BunchEncoder::new(model.parts()?, batch, threads, gpu)?;
+        let encoder = BunchEncoder::new(recipe.precision, model.parts()?, batch, threads, gpu)?;
         let transformer = |max_memory| {
             let limits = Limits {
                 max_memory,

@@ -2,7 +2,9 @@
 
 use crate::{EmbedError, EncoderModel};
 use lockstep_base::known_encoders::EncoderRef;
+use lockstep_cuda::DeviceChoice;
 use lockstep_image::{Normalise, Transform};
+use lockstep_nn::Precision;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -20,6 +22,9 @@ pub struct EmbedRecipe {
     pub transform: Transform,
     /// The scale of its pixels.
     pub normalise: Normalise,
+    /// How the encoder's products are computed.
+    #[serde(default)]
+    pub precision: Precision,
 }
 
 impl EmbedRecipe {
@@ -50,15 +55,35 @@ impl EmbedRecipe {
             model_sha256: model.sha256.clone(),
             transform,
             normalise: normalise.unwrap_or(model.normalise),
+            precision: Precision::default(),
         })
+    }
+
+    /// The same in a precision, on such a device.
+    ///
+    /// # Errors
+    /// When the device cannot compute in it.
+    pub fn in_precision(
+        self,
+        precision: Precision,
+        device: DeviceChoice,
+    ) -> Result<Self, EmbedError> {
+        match (precision, device) {
+            (Precision::Fixed16, DeviceChoice::Cuda(_)) => Err(EmbedError::PrecisionOnGpu),
+            _ => Ok(Self { precision, ..self }),
+        }
     }
 
     /// A hash that begins with all of the recipe, and goes on with the pictures of a part.
     pub(crate) fn hash(&self) -> Sha256 {
         let mut hash = Sha256::new();
         let scale = [self.normalise.mean, self.normalise.std];
+        let precision = match self.precision {
+            Precision::F32 => String::new(),
+            other => format!(" {}", other.name()),
+        };
         let words = format!(
-            "{VERSION} {} {:?} {:?}",
+            "{VERSION} {} {:?} {:?}{precision}",
             self.model_sha256,
             self.transform,
             scale.map(|numbers| numbers.map(f32::to_bits))

@@ -2,7 +2,7 @@
 
 use crate::field::Field;
 use crate::keys::{Any, FromField, keys};
-use crate::{JobDevice, JobNormalise, Location};
+use crate::{JobDevice, JobNormalise, JobPrecision, Location};
 use lockstep_base::known_encoders::EncoderRef;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
@@ -23,6 +23,10 @@ keys! {
         batch: usize = default(16) => 1..=MAX_BATCH;
         /// What the encoder is computed on: a GPU, the processor, or a GPU if there is one. It changes no vector.
         device: JobDevice = default(JobDevice::Auto) => Any;
+        /// How products are computed: `"f32"`, or `"fixed16"`, which is faster on processors with AMX and has the same bits
+        /// on all. It changes the vectors a little. A GPU cannot do it.
+        #[serde(default)]
+        precision: JobPrecision = hidden(JobPrecision::default()) => Any;
         /// The folder that the vectors go to, as Parquet files: `train`, `val` and `test` in it.
         store: Location = need("add `store = \"...\"`, the folder for the vectors") => Any;
         /// Pictures in one Parquet file, which is also what a crash loses at most for every worker.
@@ -47,6 +51,9 @@ impl Embed {
         let last = folder.as_str().rsplit('/').next().unwrap_or_default();
         let mut hash = DefaultHasher::new();
         (folder.as_str(), &self.model, self.part).hash(&mut hash);
+        if self.precision != JobPrecision::default() {
+            self.precision.word().hash(&mut hash);
+        }
         let last: String = last.chars().take(40).map(readable).collect();
         format!("{last}-{:016x}", hash.finish())
     }

@@ -1,12 +1,13 @@
 //! Images a second of an encoder: `cargo run --release -p lockstep-nn --example clip_rate --
-//! clip FOLDER BATCH SECONDS THREADS`, or `lite0 FILE …`; `-` instead of a file or folder invents the weights, of
+//! clip FOLDER BATCH SECONDS THREADS`, or `lite0 FILE …`, and `fixed16` behind them for that precision; `-` instead of a file or folder invents the weights, of
 //! ViT-B/32 for CLIP.
 //!
 //! Prints one line of JSON with the rate and the first picture's vector. `bench/clip.py` runs it beside
 //! onnxruntime.
 
+use lockstep_nn::Precision;
 use lockstep_nn::Threads;
-use lockstep_nn::encoder::{ClipConfig, Encoder, EncoderError};
+use lockstep_nn::encoder::{ClipConfig, Encoder, EncoderError, EncoderParts};
 use lockstep_tensors::TensorFile;
 use std::error::Error;
 use std::path::Path;
@@ -14,8 +15,12 @@ use std::time::Instant;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [kind, path, batch, seconds, threads] = &arguments[..] else {
-        return Err("usage: clip_rate clip|lite0 PATH BATCH SECONDS THREADS".into());
+    let [kind, path, batch, seconds, threads, precision @ ..] = &arguments[..] else {
+        return Err("usage: clip_rate clip|lite0 PATH BATCH SECONDS THREADS [fixed16]".into());
+    };
+    let precision = match precision.first().map(String::as_str) {
+        Some("fixed16") => Precision::Fixed16,
+        _ => Precision::F32,
     };
     let threads = Threads::with_threads(threads.parse()?)?;
     let (batch, seconds): (usize, f64) = (batch.parse()?, seconds.parse()?);
@@ -30,7 +35,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         }),
         None => Ok(vec![0.01; shape.iter().product()]),
     };
-    let mut encoder = match kind.as_str() {
+    let parts = match kind.as_str() {
         "clip" => {
             let config = match &file {
                 None => ClipConfig::default(),
@@ -39,10 +44,11 @@ fn main() -> Result<(), Box<dyn Error>> {
                     ClipConfig::from_json(&text)?
                 }
             };
-            Encoder::clip(&threads, &config, &mut tensors, batch)?
+            EncoderParts::clip(&config, &mut tensors)?
         }
-        _ => Encoder::efficientnet_lite(&threads, 0, &mut tensors, batch)?,
+        _ => EncoderParts::efficientnet_lite(0, &mut tensors)?,
     };
+    let mut encoder = Encoder::in_precision(precision, &threads, parts, batch);
     let pixels: Vec<f32> = (0..(batch * encoder.input().len()) as u32)
         .map(|place| ((place.wrapping_mul(2_654_435_761) >> 24) as f32 - 127.0) / 128.0)
         .collect();

@@ -155,7 +155,7 @@ impl Training {
 }
 
 /// Steps of each in a turn take at least so long.
-const TURN: Duration = Duration::from_millis(100);
+const TURN: Duration = Duration::from_millis(500);
 
 fn main() {
     let mut arguments = std::env::args().skip(1);

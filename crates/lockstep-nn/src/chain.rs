@@ -127,7 +127,7 @@ impl Chain {
         }
         self.name_newest("");
         let kept = &self.dims[1..self.dims.len() - 1];
-        let kept = kept.iter().map(|dims| Buffer::zeros(dims.len() * rows));
+        let kept = kept.iter().map(|dims| Buffer::large(dims.len() * rows));
         self.activations = kept.collect();
     }
 

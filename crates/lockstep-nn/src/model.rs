@@ -136,7 +136,7 @@ impl Model {
             capacity,
             logits: Buffer::zeros(logits),
             delta: Buffer::zeros(logits),
-            scratch: Buffer::zeros(chain.scratch(threads, rows)),
+            scratch: Buffer::large(chain.scratch(threads, rows)),
             threads: threads.clone(),
             chain,
         })

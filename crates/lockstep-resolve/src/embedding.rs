@@ -1,12 +1,14 @@
 //! Pictures that become vectors before anything is trained on them.
 
+use crate::learning::precision;
 use crate::places::place;
 use crate::sources::image_transform;
 use crate::{ResolveError, data_of, device};
 use lockstep_base::known_encoders::EncoderRef;
-use lockstep_cuda::DeviceChoice;
+use lockstep_cuda::{DeviceChoice, DeviceDecision};
 use lockstep_image::{Normalise, Transform};
 use lockstep_job::{DataRef, Embed, Job, NetworkJob};
+use lockstep_nn::Precision;
 use lockstep_place::Place;
 
 /// How a job's pictures become vectors, and where those go.
@@ -20,6 +22,8 @@ pub struct EmbedPlan {
     pub batch: usize,
     /// What it encodes them on.
     pub device: DeviceChoice,
+    /// How its products are computed.
+    pub precision: Precision,
     /// Whether a cluster keeps GPUs for the workers.
     pub asks_gpus: bool,
     /// Pictures in one Parquet file.
@@ -80,6 +84,7 @@ impl EmbedPlan {
             model_sha256: None,
             batch: embed.batch,
             device: device(embed.device),
+            precision: precision(embed.precision),
             asks_gpus: job.resources.gpus > 0.0,
             part: embed.part,
             transform: image_transform(data),
@@ -88,6 +93,20 @@ impl EmbedPlan {
             max_bad: data.max_bad,
             sets,
         }))
+    }
+
+    /// What the workers encode on. With a precision that GPUs have no kernels for it is the processor, if the job leaves
+    /// that open.
+    pub fn decide(&self) -> DeviceDecision {
+        let decision = self.device.decide(self.asks_gpus);
+        if (self.precision, self.device) != (Precision::Fixed16, DeviceChoice::Auto) {
+            return decision;
+        }
+        let note = "encoding on the processor, since embed.precision = \"fixed16\" is computed on processors only";
+        DeviceDecision {
+            note: decision.gpu.map(|_| note.to_owned()),
+            ..DeviceChoice::Cpu.decide(false)
+        }
     }
 }
 

@@ -80,14 +80,19 @@ impl LearningSettings {
             rates: job.rates.clone(),
             clip_norm: job.clip_norm,
             average: job.average,
-            precision: match job.precision {
-                JobPrecision::F32 => Precision::F32,
-                JobPrecision::Fixed16 => Precision::Fixed16,
-            },
+            precision: precision(job.precision),
             patience: job.patience,
             min_change: job.min_change.unwrap_or(0.0),
             onnx: job.onnx,
         }
+    }
+}
+
+/// How the job's products are computed.
+pub(crate) fn precision(job: JobPrecision) -> Precision {
+    match job {
+        JobPrecision::F32 => Precision::F32,
+        JobPrecision::Fixed16 => Precision::Fixed16,
     }
 }
 

@@ -116,7 +116,7 @@ pub fn embed(
 
 /// Decides what the workers encode on, and says so if it is a GPU, or why it is none.
 fn decide(embedding: &EmbedPlan, events: &mut dyn FnMut(Event)) -> DeviceChoice {
-    let decision = embedding.device.decide(embedding.asks_gpus);
+    let decision = embedding.decide();
     if let Some(gpu) = &decision.gpu {
         let message = format!("encoding on {gpu}");
         events(Event::Preparing { message });
@@ -150,6 +150,7 @@ fn recipe(
     }
     let (transform, normalise) = (embedding.transform.clone(), embedding.normalise);
     let recipe = EmbedRecipe::new(&model, transform, normalise)?;
+    let recipe = recipe.in_precision(embedding.precision, embedding.device)?;
     Ok((model, recipe))
 }
 
@@ -194,7 +195,7 @@ pub fn forecast(
 ) -> Result<Forecast, EngineError> {
     let (model, recipe) = recipe(embedding, events)?;
     let parts = model.parts()?;
-    let decision = embedding.device.decide(embedding.asks_gpus);
+    let decision = embedding.decide();
     let device = match &decision.gpu {
         None => decision.words().to_owned(),
         Some(gpu) => {

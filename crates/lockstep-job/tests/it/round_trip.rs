@@ -511,7 +511,7 @@ prop_compose! {
         match embed {
             Some((batch, part)) => {
                 let store = Location::new("az://container/vectors");
-                embedding(job, Embed { model: "efficientnet-lite0".to_owned().into(), batch, device: JobDevice::Cuda(Some(1)), part, store, normalise })
+                embedding(job, Embed { model: "efficientnet-lite0".to_owned().into(), batch, device: JobDevice::Cuda(Some(1)), precision: if part > 500 { JobPrecision::Fixed16 } else { JobPrecision::F32 }, part, store, normalise })
             }
             None => job,
         }

@@ -6,8 +6,10 @@ use super::clip_parts::{ClipBlockParts, ClipParts};
 use super::config::ClipConfig;
 use super::dense::{After, Dense};
 use super::norm::Norm;
+use super::parts::DenseParts;
 use super::square;
 use crate::buffer::Buffer;
+use crate::fixed16::Precision;
 use crate::gemm::{Accumulate, Left, Shape, Span, Walk, nested_at};
 use crate::threads::{Grid, SharedMut, Threads};
 
@@ -42,24 +44,35 @@ pub(super) struct Clip {
     normalised: Buffer,
     /// Queries, keys and values, or what lies between a block's products.
     wide: Buffer,
+    /// What products work in.
+    room: Buffer,
 }
 
 impl Clip {
-    pub(super) fn new(threads: &Threads, parts: ClipParts, rows: usize) -> Self {
+    pub(super) fn new(
+        precision: Precision,
+        threads: &Threads,
+        parts: ClipParts,
+        rows: usize,
+    ) -> Self {
         let config = parts.config;
         let (hidden, tokens) = (config.hidden_size, config.tokens());
         let bend = After::Bend(config.hidden_act);
         let blocks = parts.blocks.into_iter();
         let all = rows * tokens;
+        let blocks = blocks.map(|block| TransformerBlock::new(precision, block, bend));
+        let blocks: Vec<TransformerBlock> = blocks.collect();
+        let projection = Dense::new(precision, &parts.projection, After::Nothing);
+        let products = blocks.iter().flat_map(TransformerBlock::products);
+        let room = products.map(|dense| dense.room(threads, all)).max();
+        let room = room.unwrap_or(0).max(projection.room(threads, rows));
         Self {
             patches: Buffer::from(&parts.patches[..]),
             start: Buffer::from(&parts.start[..]),
             before: Norm::new(parts.before),
-            blocks: blocks
-                .map(|block| TransformerBlock::new(block, bend))
-                .collect(),
+            blocks,
             after: Norm::new(parts.after),
-            projection: Dense::new(&parts.projection, After::Nothing),
+            projection,
             attention: Attention::new(
                 threads,
                 rows,
@@ -70,6 +83,7 @@ impl Clip {
             tokens: Buffer::large(all * hidden),
             normalised: Buffer::large(all * hidden),
             wide: Buffer::large(all * config.intermediate_size.max(3 * hidden)),
+            room: Buffer::large(room),
             config,
         }
     }
@@ -82,17 +96,18 @@ impl Clip {
         self.embed(threads, rows, images);
         let tokens = &mut self.tokens[..all * hidden];
         let normalised = &mut self.normalised[..all * hidden];
+        let room = &mut self.room[..];
         for block in &self.blocks {
             lockstep_base::progress::advance();
             block.before_attention.run(threads, tokens, normalised);
             let wide = &mut self.wide[..all * 3 * hidden];
-            block.attend.run(threads, normalised, wide);
+            block.attend.run(threads, normalised, wide, room);
             self.attention.run(threads, wide, normalised);
-            block.out.run(threads, normalised, tokens);
+            block.out.run(threads, normalised, tokens, room);
             block.before_products.run(threads, tokens, normalised);
             let wide = &mut self.wide[..all * self.config.intermediate_size];
-            block.up.run(threads, normalised, wide);
-            block.down.run(threads, wide, tokens);
+            block.up.run(threads, normalised, wide, room);
+            block.down.run(threads, wide, tokens, room);
         }
         // Of each picture only the first token is of interest.
         let pictures = tokens.chunks_exact(self.config.tokens() * hidden);
@@ -100,7 +115,7 @@ impl Clip {
             self.after.run(threads, &picture[..hidden], to);
         }
         self.projection
-            .run(threads, &normalised[..rows * hidden], out);
+            .run(threads, &normalised[..rows * hidden], out, room);
     }
 
     /// The tokens that the transformer begins with.
@@ -171,14 +186,19 @@ impl Clip {
 }
 
 impl TransformerBlock {
-    fn new(parts: ClipBlockParts, bend: After) -> Self {
+    fn new(precision: Precision, parts: ClipBlockParts, bend: After) -> Self {
+        let dense = |parts: &DenseParts, after| Dense::new(precision, parts, after);
         Self {
             before_attention: Norm::new(parts.before_attention),
-            attend: Dense::new(&parts.attend, After::Nothing),
-            out: Dense::new(&parts.out, After::Add),
+            attend: dense(&parts.attend, After::Nothing),
+            out: dense(&parts.out, After::Add),
             before_products: Norm::new(parts.before_products),
-            up: Dense::new(&parts.up, bend),
-            down: Dense::new(&parts.down, After::Add),
+            up: dense(&parts.up, bend),
+            down: dense(&parts.down, After::Add),
         }
+    }
+
+    fn products(&self) -> [&Dense; 4] {
+        [&self.attend, &self.out, &self.up, &self.down]
     }
 }

@@ -14,6 +14,7 @@ use super::parts::WindowParts;
 use super::square;
 use crate::buffer::Buffer;
 use crate::dims::Dims;
+use crate::fixed16::Precision;
 use crate::gemm::{Accumulate, Left, Shape, Span, Walk, nested};
 use crate::layers::{carve, carved};
 use crate::simd::for_each_isa;
@@ -47,22 +48,29 @@ pub(super) struct EfficientNet {
     inner: [Buffer; 2],
     /// The same of one picture in the early blocks, behind the picture with its margin, for each thread.
     rooms: Buffer,
-    /// Numbers of all these.
-    room: [usize; 5],
+    /// Numbers of all these, and of what products of one picture work in.
+    room: [usize; 6],
+    /// What products of all pictures work in.
+    products: Buffer,
 }
 
 impl EfficientNet {
-    pub(super) fn new(threads: &Threads, parts: LiteParts, rows: usize) -> Self {
+    pub(super) fn new(
+        precision: Precision,
+        threads: &Threads,
+        parts: LiteParts,
+        rows: usize,
+    ) -> Self {
         let input = square(parts.side);
         let stem = Stem::new(input, parts.stem);
         let mut dims = stem.output;
         let mut blocks = Vec::new();
         for block in parts.blocks {
-            let block = Bottleneck::new(dims, block);
+            let block = Bottleneck::new(precision, dims, block);
             dims = block.output;
             blocks.push(block);
         }
-        let head = Dense::new(&parts.head, After::Relu6);
+        let head = Dense::new(precision, &parts.head, After::Relu6);
         let small = |block: &Bottleneck| block.output.pixels() <= SMALL;
         let early = blocks.iter().position(small).map_or(0, |first| first + 1);
         // A buffer is as large as the largest of what it ever holds.
@@ -75,7 +83,8 @@ impl EfficientNet {
         let (alone, together) = blocks.split_at(early);
         let flow = most(alone, &made).max(stem.output.len());
         let inner = [most(alone, &expanded), most(alone, &convolved)];
-        let room = [stem.padded.len(), flow, flow, inner[0], inner[1]];
+        let product = most(alone, &|block| block.room(&Threads::default(), 1));
+        let room = [stem.padded.len(), flow, flow, inner[0], inner[1], product];
         let length = room.map(carved).iter().sum();
         // The early blocks' outputs for all pictures come first.
         let flow = most(together, &made).max(blocks[early - 1].output.len());
@@ -84,7 +93,10 @@ impl EfficientNet {
             most(together, &expanded).max(pooled),
             most(together, &convolved),
         ];
+        let products = most(together, &|block| block.room(threads, rows));
+        let products = products.max(head.room(threads, rows * dims.pixels()));
         Self {
+            products: Buffer::large(products),
             input,
             stem,
             early,
@@ -117,11 +129,16 @@ impl EfficientNet {
                 let (mut from, rest) = carve(rest, room[1]);
                 let (mut to, rest) = carve(rest, room[2]);
                 let (widened, rest) = carve(rest, room[3]);
-                let (convolved, _) = carve(rest, room[4]);
+                let (convolved, rest) = carve(rest, room[4]);
+                let (product, _) = carve(rest, room[5]);
+                // What products work in is one thread's.
+                let one = Threads::default();
+                let threads = if product.is_empty() { threads } else { &one };
                 stem.run(image, padded, from);
                 for block in early {
                     lockstep_base::progress::advance();
-                    block.run(threads, 1, from, to, [&mut *widened, &mut *convolved]);
+                    let inner = [&mut *widened, &mut *convolved];
+                    block.run(threads, 1, from, to, inner, product);
                     std::mem::swap(&mut from, &mut to);
                 }
                 gathered.copy_from_slice(&from[..share]);
@@ -130,13 +147,15 @@ impl EfficientNet {
         let [widened, convolved] = &mut self.inner;
         for block in late {
             lockstep_base::progress::advance();
-            block.run(threads, rows, from, to, [&mut *widened, &mut *convolved]);
+            let inner = [&mut widened[..], &mut convolved[..]];
+            block.run(threads, rows, from, to, inner, &mut self.products);
             std::mem::swap(&mut from, &mut to);
         }
         let last = late.last().unwrap_or(&early[early.len() - 1]).output;
         let numbers = last.pixels() * FEATURES;
         let wide = &mut widened[..rows * numbers];
-        self.head.run(threads, &from[..rows * last.len()], wide);
+        let from = &from[..rows * last.len()];
+        self.head.run(threads, from, wide, &mut self.products);
         let tiles = (pieces(wide, numbers), pieces_mut(out, FEATURES));
         threads.each(tiles, |_, (wide, out)| pool(last.pixels(), wide, out));
     }
@@ -161,7 +180,7 @@ for_each_isa! {
 }
 
 impl Bottleneck {
-    fn new(input: Dims, parts: LiteBlockParts) -> Self {
+    fn new(precision: Precision, input: Dims, parts: LiteBlockParts) -> Self {
         let LiteBlockParts {
             shape, depthwise, ..
         } = &parts;
@@ -182,11 +201,19 @@ impl Bottleneck {
                 channels: shape.outputs,
                 ..depthwise.output()
             },
-            expand: expand.map(|expand| Dense::new(expand, After::Relu6)),
+            expand: expand.map(|expand| Dense::new(precision, expand, After::Relu6)),
             depthwise,
-            project: Dense::new(&parts.project, after),
+            project: Dense::new(precision, &parts.project, after),
             skip: shape.skip,
         }
+    }
+
+    /// Numbers of memory that its products of so many pictures need to work in.
+    fn room(&self, threads: &Threads, rows: usize) -> usize {
+        let expand = self.expand.as_ref();
+        let expand = expand.map(|dense| dense.room(threads, rows * self.input.pixels()));
+        let project = self.project.room(threads, rows * self.output.pixels());
+        expand.unwrap_or(0).max(project)
     }
 
     /// Channels inside.
@@ -201,6 +228,7 @@ impl Bottleneck {
         x: &[f32],
         y: &mut [f32],
         [widened, convolved]: [&mut [f32]; 2],
+        room: &mut [f32],
     ) {
         let x = &x[..rows * self.input.len()];
         let y = &mut y[..rows * self.output.len()];
@@ -208,7 +236,7 @@ impl Bottleneck {
         match &self.expand {
             Some(expand) => {
                 let widened = &mut widened[..rows * self.input.pixels() * self.inner()];
-                expand.run(threads, x, widened);
+                expand.run(threads, x, widened, room);
                 self.depthwise.run(threads, widened, convolved);
             }
             None => self.depthwise.run(threads, x, convolved),
@@ -216,7 +244,7 @@ impl Bottleneck {
         if self.skip {
             y.copy_from_slice(x);
         }
-        self.project.run(threads, convolved, y);
+        self.project.run(threads, convolved, y, room);
     }
 }
 

@@ -31,6 +31,7 @@ pub use lite_parts::{LiteBlockParts, LiteParts};
 pub use parts::{DenseParts, EncoderParts, NormParts, WindowParts};
 
 use crate::dims::Dims;
+use crate::fixed16::Precision;
 use crate::threads::Threads;
 use clip::Clip;
 use efficientnet::EfficientNet;
@@ -61,8 +62,18 @@ enum EncoderNetwork {
 }
 
 impl Encoder {
-    /// An encoder of these parts, for up to `rows` pictures at a time on these threads.
+    /// An encoder of these parts in single precision, for up to `rows` pictures at a time on these threads.
     pub fn new(threads: &Threads, parts: EncoderParts, rows: usize) -> Self {
+        Self::in_precision(Precision::F32, threads, parts, rows)
+    }
+
+    /// The same in a precision: that of its dense layers, and of convolutions of single pixels.
+    pub fn in_precision(
+        precision: Precision,
+        threads: &Threads,
+        parts: EncoderParts,
+        rows: usize,
+    ) -> Self {
         let rows = rows.max(1);
         Self {
             input: parts.input(),
@@ -71,10 +82,11 @@ impl Encoder {
             threads: threads.clone(),
             network: match parts {
                 EncoderParts::Clip(parts) => {
-                    EncoderNetwork::Clip(Box::new(Clip::new(threads, parts, rows)))
+                    EncoderNetwork::Clip(Box::new(Clip::new(precision, threads, parts, rows)))
                 }
                 EncoderParts::EfficientNetLite(parts) => {
-                    EncoderNetwork::EfficientNet(Box::new(EfficientNet::new(threads, parts, rows)))
+                    let network = EfficientNet::new(precision, threads, parts, rows);
+                    EncoderNetwork::EfficientNet(Box::new(network))
                 }
             },
         }

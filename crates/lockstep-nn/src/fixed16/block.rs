@@ -87,7 +87,7 @@ pub(super) fn contiguous(depths: usize) -> &'static [usize] {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Block<'a> {
     pub(super) left: Left<'a>,
-    /// Where in a row each 64 numbers lie, in ascending order.
+    /// Where in a row each 64 numbers lie; none lies behind the last.
     pub(super) offsets: &'a [usize],
     pub(super) right: &'a [i8],
     /// How many tiles: 1 or 2.
@@ -114,7 +114,7 @@ impl Session {
         );
         Self {
             engine,
-            sums: [Sums::ZERO, Sums::ZERO],
+            sums: [Sums::ZERO; 2],
             newest: 0,
             #[cfg(target_arch = "x86_64")]
             _tiles: (engine == Engine::Amx).then(super::amx::Tiles::new),
@@ -145,8 +145,9 @@ impl Session {
             right,
             tiles,
         } = *block;
-        debug_assert!(offsets.is_sorted(), "offsets in ascending order");
         let last = offsets.last().map_or(0, |offset| offset + DEPTH);
+        let is_last = |offset: &usize| offset + DEPTH <= last;
+        debug_assert!(offsets.iter().all(is_last), "offsets behind the last");
         let reach = (ROWS - 1) * left.stride + last;
         let is_long_enough = left.upper.len() >= reach && left.lower.len() >= reach;
         assert!(is_long_enough, "the left operand is too short");

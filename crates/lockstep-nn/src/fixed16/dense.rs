@@ -183,7 +183,7 @@ impl Layer for Fixed16Linear {
             operands: &[],
         };
         for (lane, rows) in pass.lanes.iter().enumerate() {
-            let [x_scale, dy_scale] = self.scales.of_lane(lane);
+            let [x_scale, dy_scale] = self.scales.of_lane(rows);
             let room = &mut scratch[gradient.place(lane)];
             let [left, right] = gradient.rooms(rows.len());
             let (left, right) = room[..left + right].split_at_mut(left);
@@ -248,7 +248,7 @@ impl LayerGradient for LaneProducts<'_> {
         let [left, _] = self.rooms(rows.len());
         let (left, right) = self.operands[self.place(lane)].split_at(left);
         let (upper, lower) = left.split_at(left.len() / 2);
-        let [x_scale, dy_scale] = self.scales.of_lane(lane);
+        let [x_scale, dy_scale] = self.scales.of_lane(rows);
         let product = Product {
             left: Left {
                 upper: bytes(upper),

@@ -5,7 +5,7 @@
 //! whatever way is fastest, and all give the same bits. `docs/decisions/0057-fixed16.md` is the definition.
 //!
 //! An [`Engine`] computes a block of 16 rows by 32 columns of sums; it is chosen once, by what the machine has. Everything
-//! around it is shared: what numbers become (`scale`, `slices`), how operands lie (`right`, `grid`, `gather`), and how sums
+//! around it is shared: what numbers become (`scale`, `slices`), how operands lie (`right`, `grid`), and how sums
 //! become outputs (`product`).
 
 #[cfg(target_arch = "x86_64")]
@@ -17,8 +17,8 @@ mod cast;
 mod convolution;
 mod dense;
 mod engine;
-mod gather;
 mod grid;
+mod matrix;
 mod product;
 mod right;
 mod scale;
@@ -33,6 +33,7 @@ mod vnni;
 pub(crate) use convolution::Fixed16Conv2d;
 pub(crate) use dense::Fixed16Linear;
 pub use engine::{ENGINE_VARIABLE, Engine};
+pub(crate) use matrix::SlicedMatrix;
 use serde::{Deserialize, Serialize};
 
 /// How the products of a network are computed: those of dense layers and of convolutions.

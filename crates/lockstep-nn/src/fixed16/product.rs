@@ -36,36 +36,48 @@ pub(super) struct Product<'a> {
     pub(super) depth: usize,
 }
 
-/// Where the outputs of a block go: some rows of it, from a column on.
-struct Destination<'a> {
+/// What the sums of a block become outputs with, and where these go. It is filled where it lies, with numbers of one size
+/// each: to move it would mean to wait for the matrix unit.
+struct Outputs<'a> {
     to: SharedMut<'a, f32>,
-    places: [usize; ROWS],
-    rows: usize,
+    /// Where each row begins, or [`NOWHERE`].
+    places: &'a [usize],
+    /// The factors of the rows, and that of the right operand.
+    factors: [f32; ROWS],
+    right: f32,
+    /// A number for each column of the product.
+    bias: Option<&'a [f32]>,
     column: usize,
     width: usize,
 }
 
-impl<'a> Destination<'a> {
-    /// The rows of this range, of so many outputs from a column on. `place` writes where each row begins, or [`NOWHERE`].
-    ///
-    /// # Safety
-    /// Nobody else uses these places while this is in use.
-    #[inline]
-    unsafe fn new(
-        to: &SharedMut<'a, f32>,
-        rows: Range<usize>,
-        (column, width): (usize, usize),
-        place: impl Fn(usize, &mut [usize]),
-    ) -> Self {
-        let mut places = [0; ROWS];
-        place(rows.start, &mut places[..rows.len()]);
+impl<'a> Outputs<'a> {
+    fn new(to: &SharedMut<'a, f32>, right: f32, bias: Option<&'a [f32]>) -> Self {
         Self {
             to: to.again(),
-            places,
-            rows: rows.len(),
-            column,
-            width,
+            places: &[],
+            factors: [0.0; ROWS],
+            right,
+            bias,
+            column: 0,
+            width: 0,
         }
+    }
+
+    /// What is added to the columns of the block; `spare` holds it if they are fewer than a whole block has.
+    #[inline(always)]
+    fn bias<'b>(&'b self, spare: &'b mut [f32; COLUMNS]) -> &'b [f32; COLUMNS] {
+        let bias = self.bias.map_or(&[][..], |bias| &bias[self.column..]);
+        if let Some(whole) = bias.first_chunk() {
+            return whole;
+        }
+        spare[..bias.len()].copy_from_slice(bias);
+        spare
+    }
+
+    /// How many tiles the block has.
+    fn tiles(&self) -> usize {
+        self.width.div_ceil(TILE_COLUMNS)
     }
 
     /// Writes a row: its first numbers, as many as it has room for.
@@ -75,7 +87,7 @@ impl<'a> Destination<'a> {
             return;
         }
         let at = self.places[row] + self.column;
-        // SAFETY: by the contract of `new`.
+        // SAFETY: by the contracts of `Product::part` and `Product::turn`, nobody else uses these places.
         let to = unsafe { self.to.part(at..at + self.width) };
         match <&mut [f32; COLUMNS]>::try_from(&mut *to) {
             Ok(whole) => *whole = *outputs,
@@ -94,7 +106,13 @@ pub(super) fn apart(stride: usize, first: usize) -> impl Fn(usize, &mut [usize])
 }
 
 /// Bytes of both slices of the rows that stay in the second-level cache while all columns go by.
-const ROWS_IN_CACHE: usize = 512 * 1024;
+const ROWS_IN_CACHE: usize = 1024 * 1024;
+
+/// The most rows that do.
+const MOST_ROWS: usize = 2048;
+
+/// Blocks of rows that go together.
+pub(super) const BLOCKS: usize = 8;
 
 /// Where a row goes that nobody needs.
 pub(super) const NOWHERE: usize = usize::MAX;
@@ -115,17 +133,26 @@ impl Product<'_> {
         let work = self.rows * self.columns * self.depth;
         let (rows, columns) = ((self.rows, ROWS), (self.columns, COLUMNS));
         let grid = Grid::new(threads, rows, columns, work / FASTER);
-        let at_once = (ROWS_IN_CACHE / (2 * self.left.stride) / ROWS).max(1) * ROWS;
+        let own = self.with_one_scale();
         threads.each(0..grid.count(), |_, tile| {
             let (rows, columns) = grid.tile(tile);
             let mut session = Session::new(Engine::current());
-            for first in rows.clone().step_by(at_once) {
-                let rows = first..(first + at_once).min(rows.end);
-                let columns = columns.clone();
-                // SAFETY: by this function's contract, and tiles do not overlap.
-                unsafe { self.part(&mut session, rows, columns, bias, to, &place) };
-            }
+            // SAFETY: by this function's contract, and tiles do not overlap.
+            unsafe { own.part(&mut session, rows, columns, bias, to, &place) };
         });
+    }
+
+    /// The same, with one scale for all rows if theirs are equal.
+    fn with_one_scale(&self) -> Self {
+        let mut pairs = self.row_scales.windows(2);
+        if !pairs.all(|pair| pair[0] == pair[1]) {
+            return *self;
+        }
+        Self {
+            row_scales: &self.row_scales[..self.row_scales.len().min(1)],
+            rows_of_scale: self.rows.max(1),
+            ..*self
+        }
     }
 
     /// Computes some rows and columns, which begin with whole blocks, on this thread.
@@ -142,55 +169,112 @@ impl Product<'_> {
         to: &SharedMut<'_, f32>,
         place: impl Fn(usize, &mut [usize]),
     ) {
-        // The matrix unit works on a block while the one before it is finished.
-        let mut before = None;
-        for column in columns.clone().step_by(COLUMNS) {
-            let width = COLUMNS.min(columns.end - column);
-            let bias = bias.map(|bias| &bias[column..column + width]);
-            for row in rows.clone().step_by(ROWS) {
-                let of_block = row..(row + ROWS).min(rows.end);
-                // SAFETY: by this function's contract, and blocks do not overlap.
-                let to = unsafe { Destination::new(to, of_block, (column, width), &place) };
-                let finish = self.finish(row, column, bias);
-                if self.depth > DEEPEST {
-                    let mut totals = Totals::ZERO;
-                    self.add_block(session, row, column, &mut totals);
-                    finish_totals(&totals, &finish, &to);
-                    continue;
-                }
-                session.compute(&self.operands(row, column));
-                if let Some((finish, to)) = before.replace((finish, to)) {
-                    self.finish_sums(session.before(), &finish, &to);
+        let at_once = ROWS_IN_CACHE / (2 * self.left.stride.max(1)) / ROWS * ROWS;
+        let at_once = at_once.clamp(ROWS, MOST_ROWS);
+        let mut places = [NOWHERE; MOST_ROWS];
+        for first in rows.clone().step_by(at_once) {
+            let rows = first..(first + at_once).min(rows.end);
+            place(first, &mut places[..rows.len()]);
+            let places = &places[..rows.len()];
+            for column in columns.clone().step_by(COLUMNS) {
+                let width = COLUMNS.min(columns.end - column);
+                for group in (0..rows.len()).step_by(BLOCKS * ROWS) {
+                    let places = &places[group..rows.len().min(group + BLOCKS * ROWS)];
+                    let mut outputs = Outputs::new(to, self.right_scale.factor(), bias);
+                    (outputs.column, outputs.width) = (column, width);
+                    self.group(session, first + group, places, outputs);
                 }
             }
         }
-        if let Some((finish, to)) = before {
-            self.finish_sums(session.newest(), &finish, &to);
+    }
+
+    /// Computes the outputs of some blocks of rows, one below the other.
+    #[inline]
+    fn group<'a>(
+        &self,
+        session: &mut Session,
+        row: usize,
+        places: &'a [usize],
+        mut outputs: Outputs<'a>,
+    ) {
+        let (column, blocks) = (outputs.column, places.len().div_ceil(ROWS));
+        let depths = depths(self.depth);
+        if self.depth <= DEEPEST {
+            self.sums(session, (row, blocks), column, 0..depths, |sums, number| {
+                self.set_rows(row, number, places, &mut outputs);
+                match self.depth <= SHALLOW {
+                    true => finish_shallow(sums, &outputs),
+                    false => finish_deep(sums, &outputs),
+                }
+            });
+            return;
+        }
+        let mut totals = [Totals::ZERO; BLOCKS];
+        for first in (0..depths).step_by(DEEPEST / DEPTH) {
+            let steps = first..(first + DEEPEST / DEPTH).min(depths);
+            self.sums(session, (row, blocks), column, steps, |sums, number| {
+                carry(sums, &mut totals[number]);
+            });
+        }
+        for (number, totals) in totals.iter().enumerate().take(blocks) {
+            self.set_rows(row, number, places, &mut outputs);
+            finish_totals(totals, &outputs);
         }
     }
 
-    /// Writes the outputs of a block from its sums.
+    /// Says where the rows of a block go, of a group whose first row this is, and what their factors are.
     #[inline]
-    fn finish_sums(&self, sums: &Sums, finish: &Finish, to: &Destination<'_>) {
-        match self.depth <= SHALLOW {
-            true => finish_shallow(sums, finish, to),
-            false => finish_deep(sums, finish, to),
+    fn set_rows<'a>(
+        &self,
+        row: usize,
+        number: usize,
+        places: &'a [usize],
+        outputs: &mut Outputs<'a>,
+    ) {
+        let first = number * ROWS;
+        outputs.places = &places[first..(first + ROWS).min(places.len())];
+        let (first, last) = (row + first, (row + first + ROWS).min(self.rows) - 1);
+        let scale = |row: usize| row / self.rows_of_scale;
+        outputs.factors = [self.row_scales[scale(first)].factor(); ROWS];
+        if scale(last) > scale(first) {
+            for (i, factor) in outputs.factors.iter_mut().enumerate() {
+                *factor = self.row_scales[scale((first + i).min(last))].factor();
+            }
         }
     }
 
-    /// What the sums of a block become outputs with.
+    /// Computes the sums of some blocks of rows, one below the other, over a part of the depth, in steps of 64. `done` gets
+    /// those of each block while the matrix unit works on the next.
     #[inline]
-    fn finish(&self, row: usize, column: usize, bias: Option<&[f32]>) -> Finish {
-        let mut finish = Finish {
-            factors: self.factors(row),
-            right: self.right_scale.factor(),
-            bias: [0.0; COLUMNS],
-            tiles: tiles(column, self.columns),
+    fn sums(
+        &self,
+        session: &mut Session,
+        (row, blocks): (usize, usize),
+        column: usize,
+        steps: Range<usize>,
+        mut done: impl FnMut(&Sums, usize),
+    ) {
+        let tiles = tiles(column, self.columns);
+        let right = &self.right[right_bytes(self.depth, column)..];
+        let (left, offsets) = match self.offsets {
+            Some(offsets) => (self.left, &offsets[steps.clone()]),
+            None => (
+                self.left.at(0, steps.start * DEPTH),
+                contiguous(steps.len()),
+            ),
         };
-        if let Some(bias) = bias {
-            finish.bias[..bias.len()].copy_from_slice(bias);
+        for number in 0..blocks {
+            session.compute(&Block {
+                left: left.at(row + number * ROWS, 0),
+                offsets,
+                right: &right[steps.start * tiles * 2 * TILE..],
+                tiles,
+            });
+            if number > 0 {
+                done(session.before(), number - 1);
+            }
         }
-        finish
+        done(session.newest(), blocks - 1);
     }
 
     /// The product of some columns alone, which begin with a whole block.
@@ -202,41 +286,8 @@ impl Product<'_> {
         }
     }
 
-    /// The operands of a block.
-    #[inline]
-    fn operands(&self, row: usize, column: usize) -> Block<'_> {
-        Block {
-            left: self.left.at(row, 0),
-            offsets: self
-                .offsets
-                .unwrap_or_else(|| contiguous(depths(self.depth).min(DEEPEST / DEPTH))),
-            right: &self.right[right_bytes(self.depth, column)..],
-            tiles: tiles(column, self.columns),
-        }
-    }
-
-    /// Adds a block to totals, which other depths are added to as well.
-    fn add_block(&self, session: &mut Session, row: usize, column: usize, totals: &mut Totals) {
-        const MOST: usize = DEEPEST / DEPTH;
-        let block = self.operands(row, column);
-        if self.depth <= DEEPEST {
-            session.compute(&block);
-            return carry(session.newest(), block.tiles, totals);
-        }
-        let depths = depths(self.depth);
-        for first in (0..depths).step_by(MOST) {
-            let part = Block {
-                left: block.left.at(0, first * DEPTH),
-                offsets: contiguous(MOST.min(depths - first)),
-                right: &block.right[first * block.tiles * 2 * TILE..],
-                tiles: block.tiles,
-            };
-            session.compute(&part);
-            carry(session.newest(), block.tiles, totals);
-        }
-    }
-
-    /// Computes some rows, which begin with a whole block, as one of the turns in which the depth is taken.
+    /// Computes some rows, which begin with a whole block, as one of the turns in which the depth is taken. None is deeper
+    /// than [`DEEPEST`].
     ///
     /// # Safety
     /// Nobody else uses these places, nor the totals of these rows, meanwhile.
@@ -253,48 +304,43 @@ impl Product<'_> {
             return unsafe { self.part(session, rows, 0..self.columns, None, to, place) };
         };
         let pairs = self.columns.div_ceil(COLUMNS);
+        let steps = 0..depths(self.depth);
         for (pair, column) in (0..self.columns).step_by(COLUMNS).enumerate() {
-            for row in rows.clone().step_by(ROWS) {
-                let number = (turn.first_row + row) / ROWS * pairs + pair;
-                // SAFETY: by this function's contract, and blocks have totals of their own.
-                let totals = unsafe { &mut totals.part(number..number + 1)[0] };
-                if turn.is_first {
-                    *totals = Totals::ZERO;
-                }
-                self.add_block(session, row, column, totals);
+            for row in rows.clone().step_by(BLOCKS * ROWS) {
+                let mut places = [NOWHERE; BLOCKS * ROWS];
+                let count = places.len().min(rows.end - row);
                 if turn.is_last {
-                    let of_block = row..(row + ROWS).min(rows.end);
-                    let columns = (column, COLUMNS.min(self.columns - column));
-                    // SAFETY: by this function's contract, and blocks do not overlap.
-                    let to = unsafe { Destination::new(to, of_block, columns, &place) };
-                    finish_totals(totals, &self.finish(row, column, None), &to);
+                    place(row, &mut places[..count]);
                 }
+                let (places, blocks) = (&places[..count], count.div_ceil(ROWS));
+                let mut outputs = Outputs::new(to, self.right_scale.factor(), None);
+                (outputs.column, outputs.width) = (column, COLUMNS.min(self.columns - column));
+                self.sums(
+                    session,
+                    (row, blocks),
+                    column,
+                    steps.clone(),
+                    |sums, number| {
+                        let own = turn.first_block + row / ROWS + number;
+                        // SAFETY: by this function's contract, and blocks have totals of their own.
+                        let totals =
+                            unsafe { totals.part(own * pairs + pair..own * pairs + pair + 1) };
+                        let mut sum = match turn.is_first {
+                            true => Totals::ZERO,
+                            false => totals[0],
+                        };
+                        carry(sums, &mut sum);
+                        if turn.is_last {
+                            self.set_rows(row, number, places, &mut outputs);
+                            finish_totals(&sum, &outputs);
+                        } else {
+                            totals[0] = sum;
+                        }
+                    },
+                );
             }
         }
     }
-
-    /// The factors of a block's rows.
-    #[inline]
-    fn factors(&self, row: usize) -> [f32; ROWS] {
-        let last = (row + ROWS).min(self.rows) - 1;
-        let (first, end) = (row / self.rows_of_scale, last / self.rows_of_scale);
-        let mut factors = [self.row_scales[first].factor(); ROWS];
-        if end > first {
-            for (i, factor) in factors.iter_mut().enumerate().take(last - row + 1) {
-                *factor = self.row_scales[(row + i) / self.rows_of_scale].factor();
-            }
-        }
-        factors
-    }
-}
-
-/// What a block's sums become outputs with: the factors of its rows, that of the right operand, what is added, and how
-/// many tiles there are.
-struct Finish {
-    factors: [f32; ROWS],
-    right: f32,
-    bias: [f32; COLUMNS],
-    tiles: usize,
 }
 
 /// Sums that 32 bits do not hold: the v of every output of a block.
@@ -315,16 +361,16 @@ impl Totals {
 pub(super) struct Turn<'a> {
     /// What the turns add up in, block by block: pairs of columns, then rows. None if this is the only turn.
     pub(super) totals: Option<&'a SharedMut<'a, Totals>>,
-    /// Which row of all the product's first is, in whole blocks.
-    pub(super) first_row: usize,
+    /// Which block of rows of all the product's first is.
+    pub(super) first_block: usize,
     pub(super) is_first: bool,
     pub(super) is_last: bool,
 }
 
 for_each_isa! {
     /// Adds sums of 32 bits to totals.
-    fn carry(sums: &Sums, tiles: usize, totals: &mut Totals) {
-        for (tile, sums) in sums.0.iter().enumerate().take(tiles) {
+    fn carry(sums: &Sums, totals: &mut Totals) {
+        for (tile, sums) in sums.0.iter().enumerate() {
             for (row, totals) in totals.0.iter_mut().enumerate() {
                 let totals = &mut totals[tile * TILE_COLUMNS..][..TILE_COLUMNS];
                 let of_row = sums.upper[row].iter().zip(&sums.mixed[row]);
@@ -336,22 +382,26 @@ for_each_isa! {
     }
 
     /// The outputs that totals stand for.
-    fn finish_totals(totals: &Totals, with: &Finish, to: &Destination<'_>) {
-        for row in 0..to.rows {
+    fn finish_totals(totals: &Totals, to: &Outputs<'_>) {
+        let mut spare = [0.0; COLUMNS];
+        let bias = to.bias(&mut spare);
+        for row in 0..to.places.len() {
             let mut outputs = [0.0; COLUMNS];
-            let of_row = totals.0[row].iter().zip(&with.bias);
+            let of_row = totals.0[row].iter().zip(bias);
             for (output, (&v, bias)) in outputs.iter_mut().zip(of_row) {
-                *output = v as f32 * with.factors[row] * with.right + bias;
+                *output = v as f32 * to.factors[row] * to.right + bias;
             }
             to.write(row, &outputs);
         }
     }
 
     /// The outputs that sums of 32 bits stand for.
-    fn finish_deep(sums: &Sums, with: &Finish, to: &Destination<'_>) {
-        for row in 0..to.rows {
+    fn finish_deep(sums: &Sums, to: &Outputs<'_>) {
+        let mut spare = [0.0; COLUMNS];
+        let bias = to.bias(&mut spare);
+        for row in 0..to.places.len() {
             let mut outputs = [0.0; COLUMNS];
-            for tile in 0..with.tiles {
+            for tile in 0..to.tiles() {
                 let (upper, mixed) = (&sums.0[tile].upper[row], &sums.0[tile].mixed[row]);
                 for column in 0..TILE_COLUMNS {
                     // v = w 2^24 + u with 0 <= u < 2^24: both are exact in single precision, so their sum is v, rounded
@@ -360,7 +410,7 @@ for_each_isa! {
                     let (w, u) = (high >> 16, (high & 0xffff) << 8 | mixed[column] & 255);
                     let v = w as f32 * 16_777_216.0 + u as f32;
                     let at = tile * TILE_COLUMNS + column;
-                    outputs[at] = v * with.factors[row] * with.right + with.bias[at];
+                    outputs[at] = v * to.factors[row] * to.right + bias[at];
                 }
             }
             to.write(row, &outputs);
@@ -368,15 +418,17 @@ for_each_isa! {
     }
 
     /// The same of a depth up to [`SHALLOW`].
-    fn finish_shallow(sums: &Sums, with: &Finish, to: &Destination<'_>) {
-        for row in 0..to.rows {
+    fn finish_shallow(sums: &Sums, to: &Outputs<'_>) {
+        let mut spare = [0.0; COLUMNS];
+        let bias = to.bias(&mut spare);
+        for row in 0..to.places.len() {
             let mut outputs = [0.0; COLUMNS];
-            for tile in 0..with.tiles {
+            for tile in 0..to.tiles() {
                 let (upper, mixed) = (&sums.0[tile].upper[row], &sums.0[tile].mixed[row]);
                 for column in 0..TILE_COLUMNS {
                     let v = ((upper[column] << 8) + mixed[column]) as f32;
                     let at = tile * TILE_COLUMNS + column;
-                    outputs[at] = v * with.factors[row] * with.right + with.bias[at];
+                    outputs[at] = v * to.factors[row] * to.right + bias[at];
                 }
             }
             to.write(row, &outputs);

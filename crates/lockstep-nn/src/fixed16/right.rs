@@ -72,15 +72,6 @@ impl<'a> Matrix<'a> {
         }
     }
 
-    /// Some of its rows.
-    pub(super) fn rows(self, first: usize, count: usize) -> Self {
-        Self {
-            data: &self.data[first * self.stride..],
-            rows: count,
-            ..self
-        }
-    }
-
     /// 16 numbers of a row, in `spare` if the matrix has fewer.
     #[inline(always)]
     fn sixteen<'b>(&self, row: usize, column: usize, spare: &'b mut [f32; 16]) -> &'b [f32; 16]
@@ -159,6 +150,64 @@ impl<'a> Panels<'a> {
     }
 }
 
+/// Matrices of some places of the kernels, each turned round: what was a row is a column. They follow each other in depth.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Turned<'a> {
+    /// The matrices of all places.
+    pub(super) data: &'a [f32],
+    pub(super) places: &'a [usize],
+    /// Rows and columns of each, as they lie.
+    pub(super) rows: usize,
+    pub(super) columns: usize,
+}
+
+impl Turned<'_> {
+    /// 64 numbers of a row, from a depth on; zeros where there are fewer.
+    #[inline(always)]
+    fn sixty_four(&self, row: usize, depth: usize) -> [f32; DEPTH] {
+        let mut numbers = [0.0; DEPTH];
+        if row >= self.rows {
+            return numbers;
+        }
+        let (mut place, mut column, mut done) = (depth / self.columns, depth % self.columns, 0);
+        while done < DEPTH && place < self.places.len() {
+            let at = (self.places[place] * self.rows + row) * self.columns + column;
+            let count = (self.columns - column).min(DEPTH - done);
+            match self.data[at..].first_chunk() {
+                Some(whole) if count == DEPTH => numbers = *whole,
+                _ => numbers[done..done + count].copy_from_slice(&self.data[at..at + count]),
+            }
+            (place, column, done) = (place + 1, 0, done + count);
+        }
+        numbers
+    }
+}
+
+/// A pair of columns of the right operand from so many rows, of which `sixty_four` gets 64 numbers from a depth on.
+#[inline(always)]
+fn pack_rows(
+    rows: usize,
+    row: usize,
+    by: f32,
+    to: &mut [u32],
+    sixty_four: impl Fn(usize, usize) -> [f32; DEPTH],
+) {
+    let tiles = tiles(row, rows);
+    for (number, to) in to.chunks_exact_mut(2 * TILE_WORDS).enumerate() {
+        let (depth, tile) = (number / tiles, number % tiles);
+        let mut squares: [Square; 2] = [[[0; 16]; 16]; 2];
+        let [upper, lower] = &mut squares;
+        for i in 0..TILE_COLUMNS {
+            let numbers = sixty_four(row + tile * TILE_COLUMNS + i, depth * DEPTH);
+            [upper[i], lower[i]] = slice_words(&numbers, by);
+        }
+        for (square, to) in squares.iter_mut().zip(to.chunks_exact_mut(TILE_WORDS)) {
+            transpose(square);
+            to.copy_from_slice(square.as_flattened());
+        }
+    }
+}
+
 for_each_isa! {
     /// A pair of columns of the right operand from a matrix of at most so many columns.
     pub(super) fn pack(matrix: Matrix<'_>, by: f32, to: &mut [u32]) {
@@ -199,20 +248,12 @@ for_each_isa! {
 
     /// A pair of columns of the right operand from the transpose of a matrix: from so many of its rows, from one on.
     pub(super) fn pack_transpose(matrix: Panels<'_>, row: usize, by: f32, to: &mut [u32]) {
-        let tiles = tiles(row, matrix.rows);
-        for (number, to) in to.chunks_exact_mut(2 * TILE_WORDS).enumerate() {
-            let (depth, tile) = (number / tiles, number % tiles);
-            let mut squares: [Square; 2] = [[[0; 16]; 16]; 2];
-            let [upper, lower] = &mut squares;
-            for i in 0..TILE_COLUMNS {
-                let numbers = matrix.sixty_four(row + tile * TILE_COLUMNS + i, depth * DEPTH);
-                [upper[i], lower[i]] = slice_words(&numbers, by);
-            }
-            for (square, to) in squares.iter_mut().zip(to.chunks_exact_mut(TILE_WORDS)) {
-                transpose(square);
-                to.copy_from_slice(square.as_flattened());
-            }
-        }
+        pack_rows(matrix.rows, row, by, to, |row, depth| matrix.sixty_four(row, depth));
+    }
+
+    /// The same from matrices that are turned round.
+    pub(super) fn pack_turned(turned: Turned<'_>, row: usize, by: f32, to: &mut [u32]) {
+        pack_rows(turned.rows, row, by, to, |row, depth| turned.sixty_four(row, depth));
     }
 
     /// 16 rows of the left operand from the transpose of a matrix: from 16 of its columns, from one on. The rows are as

@@ -3,6 +3,7 @@
 use super::scale::Scale;
 use crate::layers::{Pass, of_rows};
 use crate::threads::{pieces, pieces_mut, rows_of_a_tile};
+use std::ops::Range;
 
 /// An operand of the weight gradient.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,27 +14,25 @@ pub(super) enum Operand {
     Error,
 }
 
-/// The scales of rows. In training all rows of a lane have one; in an evaluation every row has its own, so that what is
-/// said of it does not depend on others.
+/// The scales of rows, of both operands. In training all rows of a lane have one; in an evaluation every row has its own,
+/// so that what is said of it does not depend on others.
 pub(super) struct RowScales {
-    /// Of what was sliced last.
-    rows: Vec<Scale>,
-    /// By lane and operand, in training.
-    lanes: Vec<[Scale; 2]>,
+    rows: [Vec<Scale>; 2],
+    most_lanes: usize,
 }
 
 impl RowScales {
     /// For at most so many rows, of so many lanes.
     pub(super) fn new(rows: usize, lanes: usize) -> Self {
         Self {
-            rows: vec![Scale::default(); rows],
-            lanes: vec![Default::default(); lanes],
+            rows: [Operand::Input, Operand::Error].map(|_| vec![Scale::default(); rows]),
+            most_lanes: lanes,
         }
     }
 
     /// How many lanes there are at the most.
     pub(super) fn most_lanes(&self) -> usize {
-        self.lanes.len()
+        self.most_lanes
     }
 
     /// Finds and returns the scale of each row.
@@ -44,11 +43,10 @@ impl RowScales {
         width: usize,
         operand: Operand,
     ) -> &[Scale] {
-        let scales = &mut self.rows[..x.len() / width];
+        let scales = &mut self.rows[operand as usize][..x.len() / width];
         if pass.step.is_some() {
-            for (lane, rows) in pass.lanes.iter().enumerate() {
+            for rows in pass.lanes {
                 let scale = Scale::on(pass.threads, of_rows(x, rows, width));
-                self.lanes[lane][operand as usize] = scale;
                 scales[rows.clone()].fill(scale);
             }
         } else {
@@ -63,8 +61,13 @@ impl RowScales {
         scales
     }
 
-    /// The scales of both operands of a lane's weight gradient.
-    pub(super) fn of_lane(&self, lane: usize) -> [Scale; 2] {
-        self.lanes[lane]
+    /// The scales of so many rows that were found last, of both operands.
+    pub(super) fn found(&self, rows: usize) -> [&[Scale]; 2] {
+        self.rows.each_ref().map(|scales| &scales[..rows])
+    }
+
+    /// Those of a lane of these rows.
+    pub(super) fn of_lane(&self, rows: &Range<usize>) -> [Scale; 2] {
+        self.rows.each_ref().map(|scales| scales[rows.start])
     }
 }

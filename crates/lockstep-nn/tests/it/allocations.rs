@@ -1,10 +1,10 @@
 //! A step allocates nothing: every buffer is planned when a model is built.
 
-use lockstep_nn::encoder::{ClipConfig, Encoder};
+use lockstep_nn::encoder::{ClipConfig, Encoder, EncoderParts};
 use lockstep_nn::layers::{Dropout, Linear};
 use lockstep_nn::{
-    Batch, Collect, Dims, LayerSpec, Loss, LossTargets, Model, NamedLayer, Optimizer, Step,
-    Targets, Threads, optimizer, zoo,
+    Batch, Collect, Dims, LayerSpec, Loss, LossTargets, Model, NamedLayer, Optimizer, Precision,
+    Step, Targets, Threads, optimizer, zoo,
 };
 use lockstep_testkit::allocations;
 
@@ -123,10 +123,17 @@ fn encoding_pictures_allocates_nothing() {
         ..ClipConfig::default()
     };
     let mut tensors = |_: &str, shape: &[usize]| Ok(vec![0.01; shape.iter().product()]);
-    let encoders = [
-        Encoder::clip(&Threads::default(), &config, &mut tensors, 2).unwrap(),
-        Encoder::efficientnet_lite(&Threads::default(), 0, &mut tensors, 2).unwrap(),
+    let parts = [
+        EncoderParts::clip(&config, &mut tensors).unwrap(),
+        EncoderParts::efficientnet_lite(0, &mut tensors).unwrap(),
     ];
+    let precisions = [Precision::F32, Precision::Fixed16];
+    let encoders = parts.into_iter().flat_map(|parts| {
+        let new = move |precision| {
+            Encoder::in_precision(precision, &Threads::default(), parts.clone(), 2)
+        };
+        precisions.map(new)
+    });
     for mut encoder in encoders {
         let images = vec![0.5; 3 * encoder.input().len()];
         let mut out = vec![0.0; 3 * encoder.width()];

@@ -2,8 +2,8 @@
 
 use crate::agreement::{clip, clip_agreement, invented, numbers};
 use lockstep_base::simd::{ISA_VARIABLE, Isa};
-use lockstep_nn::Threads;
-use lockstep_nn::encoder::Encoder;
+use lockstep_nn::encoder::{ClipConfig, Encoder, EncoderParts};
+use lockstep_nn::{Precision, Threads};
 use std::path::{Path, PathBuf};
 
 fn fixture(name: &str) -> PathBuf {
@@ -38,6 +38,52 @@ fn vectors(mut encoder: Encoder, rows: usize, at_once: usize) -> Vec<u32> {
 fn lite(rows: usize, threads: usize) -> Encoder {
     let threads = Threads::with_threads(threads).expect("threads");
     Encoder::efficientnet_lite(&threads, 0, &mut invented, rows).expect("invented weights fit")
+}
+
+/// An encoder of invented weights in fixed16: a small CLIP, or EfficientNet-Lite.
+fn fixed16(is_clip: bool, rows: usize, threads: usize) -> Encoder {
+    let config = ClipConfig {
+        hidden_size: 48,
+        intermediate_size: 100,
+        num_hidden_layers: 2,
+        num_attention_heads: 3,
+        image_size: 40,
+        patch_size: 8,
+        ..ClipConfig::default()
+    };
+    let parts = match is_clip {
+        true => EncoderParts::clip(&config, &mut invented),
+        false => EncoderParts::efficientnet_lite(0, &mut invented),
+    };
+    let threads = Threads::with_threads(threads).expect("threads");
+    let parts = parts.expect("invented weights fit");
+    Encoder::in_precision(Precision::Fixed16, &threads, parts, rows)
+}
+
+#[test]
+fn in_fixed16_a_pictures_bits_do_not_depend_on_others_either_and_are_not_those_of_f32() {
+    for is_clip in [true, false] {
+        let alone = vectors(fixed16(is_clip, 1, 1), 3, 1);
+        for (planned, at_once, threads) in [(3, 3, 1), (3, 2, 3), (2, 3, 8)] {
+            let encoder = fixed16(is_clip, planned, threads);
+            assert_eq!(vectors(encoder, 3, at_once), alone);
+        }
+    }
+    let single = vectors(lite(1, 1), 1, 1);
+    let found = vectors(fixed16(false, 1, 1), 1, 1);
+    assert_ne!(found, single);
+    let numbers = |bits: &[u32]| {
+        bits.iter()
+            .map(|&bits| f32::from_bits(bits))
+            .collect::<Vec<_>>()
+    };
+    let (found, single) = (numbers(&found), numbers(&single));
+    let most = single.iter().fold(0.0, |most: f32, x| most.max(x.abs()));
+    let far = found
+        .iter()
+        .zip(&single)
+        .fold(0.0, |far: f32, (a, b)| far.max((a - b).abs()));
+    assert!(far < 0.01 * most, "{far} beside {most}");
 }
 
 #[test]
@@ -78,6 +124,8 @@ fn all_bits() -> Vec<u32> {
     let mut bits = vectors(clip(&fixture("quick"), 2, 1), 2, 2);
     bits.extend(vectors(clip(&fixture("half"), 2, 1), 2, 2));
     bits.extend(vectors(lite(1, 1), 1, 1));
+    // With the engine of the instruction set.
+    bits.extend(vectors(fixed16(true, 2, 1), 2, 2));
     bits
 }
 

@@ -12,18 +12,23 @@ const LAYERS: &str = "model={ layers = [\
     { kind = 'conv2d', out = 20, kernel = 3, padding = 1, groups = 20 }, { kind = 'global-pool' }, \
     { kind = 'linear', out = 40 }, { kind = 'relu' }, { kind = 'linear' }] }";
 
+/// The hash of the weights that a run with these arguments ends with, computed by this engine.
+fn weights_by(place: &Place, engine: &str, args: &[&str]) -> String {
+    let job = ["run", "job.toml", "--json"];
+    let mut command = place.command(&[&job[..], args].concat());
+    let output = command.env("LOCKSTEP_FIXED16", engine).output().unwrap();
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    let result: Value = serde_json::from_str(stdout.lines().last().unwrap()).unwrap();
+    result["weights_sha256"].as_str().unwrap().to_owned()
+}
+
 #[test]
 fn it_gives_the_same_weights_on_any_workers_threads_and_engines_and_after_a_power_cut() {
     let place = Place::new();
     let always = [&FIXED16[..], &["--set", LAYERS, "--set", "train.lanes=4"]].concat();
     let short = ["--set", "train.batch=250", "--epochs", "1"];
     let weights = |more: &[&str], engine: &str| {
-        let job = ["run", "job.toml", "--json"];
-        let mut command = place.command(&[&job[..], &always, &short, more].concat());
-        let output = command.env("LOCKSTEP_FIXED16", engine).output().unwrap();
-        let stdout = String::from_utf8(output.stdout).unwrap();
-        let result: Value = serde_json::from_str(stdout.lines().last().unwrap()).unwrap();
-        result["weights_sha256"].as_str().unwrap().to_owned()
+        weights_by(&place, engine, &[&always[..], &short, more].concat())
     };
     let expected = weights(&["--workers", "1"], "avx2");
     assert_eq!(weights(&["--workers", "2"], "vnni"), expected);
@@ -35,6 +40,37 @@ fn it_gives_the_same_weights_on_any_workers_threads_and_engines_and_after_a_powe
         weights(&[&single[..], &["--workers", "2"]].concat(), "amx"),
         expected
     );
+}
+
+/// All kinds of layers that products are computed for, and those between them.
+const ALL_LAYERS: &str = "model={ layers = [\
+    { kind = 'conv2d', out = 12, kernel = 5, stride = 2, padding = 2 }, { kind = 'batch-norm' }, { kind = 'relu' }, \
+    { kind = 'residual', body = [{ kind = 'conv2d', out = 12, kernel = 3, padding = 1 }, { kind = 'batch-norm' }] }, \
+    { kind = 'conv2d', out = 24, kernel = 1, stride = 2 }, { kind = 'gelu' }, { kind = 'dropout', p = 0.1 }, \
+    { kind = 'conv2d', out = 24, kernel = 3, padding = 1, groups = 4 }, { kind = 'layer-norm' }, { kind = 'relu' }, \
+    { kind = 'max-pool', kernel = 2 }, { kind = 'linear', out = 40 }, { kind = 'relu' }, \
+    { kind = 'linear' }] }";
+
+#[test]
+#[ignore = "takes minutes: make test-long"]
+fn over_500_steps_it_gives_the_same_weights_on_any_workers_threads_and_engines_and_after_a_kill() {
+    let place = Place::new();
+    let layers = ["--set", ALL_LAYERS, "--set", "train.lanes=4"];
+    // 32 steps an epoch.
+    let long = ["--set", "train.batch=32", "--epochs", "20"];
+    let always = [&FIXED16[..], &layers, &long].concat();
+    let weights =
+        |more: &[&str], engine: &str| weights_by(&place, engine, &[&always[..], more].concat());
+    let expected = weights(&["--workers", "1"], "amx");
+    for (workers, threads, engine) in [("1", "4", "vnni"), ("2", "1", "avx2"), ("4", "1", "amx")] {
+        let threads = format!("train.threads={threads}");
+        let on = ["--workers", workers, "--set", &threads];
+        assert_eq!(weights(&on, engine), expected, "{on:?} by {engine}");
+    }
+    let saved = ["--set", "checkpoint.every=50 steps"];
+    place.cut_off(&[&always[..], &saved].concat());
+    let resumed = [&saved[..], &["--resume", "--workers", "2"]].concat();
+    assert_eq!(weights(&resumed, "vnni"), expected, "after a kill");
 }
 
 #[test]

@@ -1,17 +1,17 @@
 //! A convolution, with its three products in fixed point.
 //!
-//! Where windows move by one pixel, images are sliced with margins, and what a window sees is a left operand as it lies
-//! ([`on_grid`]). Elsewhere it is gathered ([`gathered`]). Both give the same sums, as they are exact.
+//! Images are sliced with margins, so that what a window sees is a left operand as it lies: forward ([`windows`]), and on
+//! the way back, where the windows of errors are those that saw a pixel. For the gradient of the kernels windows are the
+//! depth ([`kernels`]).
 //!
 //! Scales are those of dense layers: one for the kernels, one for the images of a lane, in an evaluation one for each
 //! image.
 
-mod gathered;
-mod on_grid;
+mod axis;
+mod kernels;
+mod windows;
 
-use super::block::{COLUMNS, DEPTH, ROWS};
-use super::cast::words_mut;
-use super::right::{Matrix, pack, right_room};
+use super::grid::PixelGrid;
 use super::scale::Scale;
 use super::scales::{Operand, RowScales};
 use crate::dims::Dims;
@@ -21,59 +21,77 @@ use crate::layers::{Layer, Pass, carve, carved, of_rows};
 use crate::layout::Layout;
 use crate::operation::{ConvolutionMethod, Operation};
 use crate::replica::Replica;
-use crate::threads::{Threads, pieces_mut};
-use gathered::Gathered;
-use on_grid::OnGrid;
-
-/// Bytes of the errors of the pixels that are multiplied together for the kernels' gradient: they stay in the
-/// second-level cache while all rows go by. In tests there are fewer, so that small images need several turns.
-const ERRORS: usize = if cfg!(test) { 16 } else { 768 } * 1024;
-
-/// Blocks of rows of a group of 64.
-const BLOCKS_OF_ROWS: usize = DEPTH / ROWS;
+use crate::threads::{SharedMut, Threads};
+use axis::Axis;
+use kernels::KernelGradient;
+use windows::Windows;
 
 /// A convolution whose channels are not in groups.
 pub(crate) struct Fixed16Conv2d {
     shape: Shape,
     weights: ConvWeights,
-    gathered: Gathered,
-    /// Where windows move by one pixel.
-    on_grid: Option<OnGrid>,
+    /// How images of the input lie, and how errors do.
+    input: PixelGrid,
+    errors: PixelGrid,
+    forward: Windows,
+    back: Vec<Windows>,
+    gradient: KernelGradient,
     scales: RowScales,
     weight_scale: Scale,
 }
 
 /// The shapes of a convolution.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Shape {
     window: Window,
     input: Dims,
     output: Dims,
+    axes: [Axis; 2],
 }
 
 impl Shape {
-    /// Rows of the kernels' matrix.
-    fn depth(self) -> usize {
-        self.window.area() * self.input.channels
-    }
-
     /// Numbers of the kernels.
-    fn weights(self) -> usize {
-        self.depth() * self.output.channels
+    fn weights(&self) -> usize {
+        self.window.area() * self.input.channels * self.output.channels
     }
 
-    /// Places whose errors are multiplied together, of so many.
-    fn places_at_once(self, places: usize) -> usize {
-        let parts = places.div_ceil(self.most_places_at_once());
-        places.div_ceil(parts.max(1)).next_multiple_of(DEPTH)
+    /// Places of an image.
+    fn places(&self) -> [usize; 2] {
+        self.axes.each_ref().map(|axis| axis.places)
     }
 
-    /// The most that they are.
-    fn most_places_at_once(self) -> usize {
-        (ERRORS / (2 * self.output.channels))
-            .max(DEPTH)
-            .next_multiple_of(DEPTH)
+    /// How images of the input lie, at most so many.
+    fn input_grid(&self, images: usize) -> PixelGrid {
+        let Window {
+            kernel,
+            stride,
+            padding,
+        } = self.window;
+        let below = (kernel[0] - 1) / stride[0];
+        PixelGrid::new(self.input, padding, stride, self.places(), (images, below))
     }
+
+    /// How errors lie, at most those of so many images.
+    fn error_grid(&self, images: usize) -> PixelGrid {
+        let lead = self.axes.each_ref().map(|axis| axis.lead);
+        let classes = self.axes[0].classes.iter();
+        let below = lead[0] + classes.map(|class| class.error).max().unwrap_or(0);
+        PixelGrid::new(self.output, lead, [1; 2], self.places(), (images, below))
+    }
+
+    /// Places before the errors of the first image.
+    fn lead(&self) -> usize {
+        let [vertical, horizontal] = &self.axes;
+        vertical.lead * horizontal.places + horizontal.lead
+    }
+}
+
+/// Images in slices.
+struct SlicedImages<'a> {
+    grid: &'a PixelGrid,
+    slices: [&'a [i8]; 2],
+    /// The scale of each.
+    scales: &'a [Scale],
 }
 
 impl Fixed16Conv2d {
@@ -93,46 +111,44 @@ impl Fixed16Conv2d {
             window,
             input,
             output,
+            axes: Axis::both(window, input, output),
         };
+        let (of_input, of_errors) = (shape.input_grid(rows), shape.error_grid(rows));
         Self {
-            shape,
             weights: ConvWeights::new(name, kernels, bias, layout),
-            gathered: Gathered::new(shape),
-            on_grid: OnGrid::new(shape),
+            forward: Windows::forward(&shape, &of_input),
+            back: Windows::back(&shape, &of_errors),
+            gradient: KernelGradient::new(&shape, &of_input),
+            input: of_input,
+            errors: of_errors,
+            shape,
             scales: RowScales::new(rows, lanes),
             weight_scale: Scale::default(),
         }
     }
 }
 
-/// Packs all columns of a right operand.
-fn pack_all(threads: &Threads, matrix: Matrix<'_>, by: f32, to: &mut [f32]) {
-    let pairs = pieces_mut(words_mut(to), right_room(matrix.rows, COLUMNS));
-    threads.each(pairs, |pair, to| {
-        pack(matrix.columns(pair * COLUMNS, COLUMNS), by, to);
-    });
-}
-
 impl Layer for Fixed16Conv2d {
-    fn scratch(&self, threads: &Threads, rows: usize) -> usize {
+    fn scratch(&self, _: &Threads, rows: usize) -> usize {
         let channels = self.shape.output.channels;
-        let (passes, gradient) = match &self.on_grid {
-            Some(on_grid) => (on_grid.scratch(rows), on_grid.gradient_scratch(rows)),
-            None => (self.gathered.scratch(threads, rows), None),
-        };
-        let gradient = gradient.unwrap_or(self.gathered.gradient_scratch(threads, rows));
-        let own = carved(channels) + carved(rows * channels) + carved(self.shape.weights());
-        passes.max(own + gradient)
+        let windows = rows * self.input.places_of_image();
+        let gradient = carved(channels)
+            + carved(rows * channels)
+            + carved(self.shape.weights())
+            + self.input.room()
+            + self.gradient.scratch(windows);
+        let back = self.back.iter().map(|class| carved(class.room())).max();
+        let back = self.errors.room() + back.unwrap_or(0).max(gradient);
+        back.max(self.input.room() + carved(self.forward.room()))
     }
 
     fn operation(&self) -> Operation {
-        let Shape {
-            window,
-            input,
-            output,
-        } = self.shape;
-        self.weights
-            .operation(ConvolutionMethod::Direct, window, [input, output])
+        let (input, output) = (self.shape.input, self.shape.output);
+        self.weights.operation(
+            ConvolutionMethod::Direct,
+            self.shape.window,
+            [input, output],
+        )
     }
 
     fn forward(
@@ -147,14 +163,17 @@ impl Layer for Fixed16Conv2d {
         let kernels = &state[self.weights.weight.clone()];
         self.weight_scale = Scale::on(threads, kernels);
         let kernels = (kernels, self.weight_scale);
-        let scales = self
-            .scales
-            .find(pass, x, self.shape.input.len(), Operand::Input);
+        let length = self.shape.input.len();
+        let scales = self.scales.find(pass, x, length, Operand::Input);
+        let (room, right) = carve(scratch, self.input.room());
+        let x = SlicedImages {
+            grid: &self.input,
+            slices: self.input.slice(threads, x, scales, room),
+            scales,
+        };
         let bias = self.weights.bias.as_ref().map(|bias| &state[bias.clone()]);
-        match &self.on_grid {
-            Some(on_grid) => on_grid.forward(threads, kernels, bias, (x, scales), y, scratch),
-            None => (self.gathered).forward(threads, kernels, bias, (x, scales), y, scratch),
-        }
+        let y = SharedMut::new(y);
+        self.forward.compute(threads, &x, kernels, bias, &y, right);
     }
 
     fn backward(
@@ -166,42 +185,42 @@ impl Layer for Fixed16Conv2d {
         dx: Option<&mut [f32]>,
         scratch: &mut [f32],
     ) {
-        let (threads, dy) = (pass.threads, &*dy);
-        let Shape { input, output, .. } = self.shape;
-        let scales = self.scales.find(pass, dy, output.len(), Operand::Error);
+        let (threads, all_dy) = (pass.threads, &*dy);
+        let Shape { output, .. } = self.shape;
+        let (room, scratch) = carve(scratch, self.errors.room());
+        self.scales.find(pass, all_dy, output.len(), Operand::Error);
+        let [x_scales, scales] = self.scales.found(all_dy.len() / output.len());
+        let dy = SlicedImages {
+            grid: &self.errors,
+            slices: self.errors.slice(threads, all_dy, scales, room),
+            scales,
+        };
         if let Some(dx) = dx {
             let kernels = &replica.state()[self.weights.weight.clone()];
-            let (kernels, dy) = ((kernels, self.weight_scale), (dy, scales));
-            match &self.on_grid {
-                Some(on_grid) => on_grid.input_gradient(threads, kernels, dy, dx, scratch),
-                None => self
-                    .gathered
-                    .input_gradient(threads, kernels, dy, dx, scratch),
+            let (kernels, dx) = ((kernels, self.weight_scale), SharedMut::new(dx));
+            for class in &self.back {
+                class.compute(threads, &dy, kernels, None, &dx, scratch);
             }
         }
         let channels = output.channels;
         let (d_bias, scratch) = carve(scratch, channels);
         let (sums, scratch) = carve(scratch, pass.largest_lane() * channels);
         let (d_weight, scratch) = carve(scratch, self.shape.weights());
-        let turns = self.on_grid.as_ref().filter(|on_grid| on_grid.turns());
+        let (room, scratch) = carve(scratch, self.input.room());
+        let x = SlicedImages {
+            grid: &self.input,
+            slices: self.input.slice(threads, x, x_scales, room),
+            scales: x_scales,
+        };
         for (lane, images) in pass.lanes.iter().enumerate() {
-            let scales = self.scales.of_lane(lane);
-            let (x, dy) = (
-                of_rows(x, images, input.len()),
-                of_rows(dy, images, output.len()),
-            );
             if self.weights.bias.is_some() {
+                let dy = of_rows(all_dy, images, output.len());
                 let sums = &mut sums[..images.len() * channels];
                 bias_gradient(threads, dy, output, sums, d_bias);
             }
-            match turns {
-                Some(on_grid) => {
-                    on_grid.weight_gradient(threads, (x, dy), scales, d_weight, scratch)
-                }
-                None => {
-                    (self.gathered).weight_gradient(threads, (x, dy), scales, d_weight, scratch)
-                }
-            }
+            let lead = self.shape.lead();
+            self.gradient
+                .compute(threads, (&x, &dy), images.clone(), lead, d_weight, scratch);
             let gradient = self.weights.gradient(d_weight, d_bias);
             let chunks = self.weights.chunks.clone();
             replica.gradient(lane..lane + 1, chunks, &gradient);

@@ -292,6 +292,9 @@ fn convolutions_have_the_bits_of_plain_integers() {
         (7, 5, 2, 40, [5, 4], [2, 3], [2, 1]),
         (9, 9, 3, 8, [7, 7], [2, 2], [3, 3]),
         (4, 4, 70, 65, [1, 1], [1, 1], [0, 0]),
+        // Deeper than is multiplied at a time, and more rows.
+        (4, 5, 70, 20, [3, 3], [1, 1], [1, 1]),
+        (3, 3, 150, 3, [2, 2], [2, 1], [1, 1]),
         // The windows leave pixels out.
         (5, 6, 20, 9, [1, 1], [2, 2], [0, 0]),
         (7, 7, 4, 5, [2, 2], [3, 3], [0, 0]),

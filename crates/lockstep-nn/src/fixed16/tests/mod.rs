@@ -16,7 +16,7 @@ use lockstep_base::random::Stream;
 use proptest::prelude::*;
 
 /// The definition of the exponent: the least that all numbers fit under. None if one is no number.
-fn exponent(numbers: &[f32]) -> Option<i32> {
+pub(super) fn exponent(numbers: &[f32]) -> Option<i32> {
     let fits = |e: i32| {
         numbers
             .iter()
@@ -32,7 +32,7 @@ fn nearest(x: f32, e: i32) -> i32 {
 }
 
 /// The definition of both slices.
-fn slices(x: f32, e: i32) -> [i64; 2] {
+pub(super) fn slices(x: f32, e: i32) -> [i64; 2] {
     let q = nearest(x, e);
     let upper = (q + 128) >> 8;
     assert!(i8::try_from(upper).is_ok() && i8::try_from(q - 256 * upper).is_ok());
@@ -40,7 +40,7 @@ fn slices(x: f32, e: i32) -> [i64; 2] {
 }
 
 /// The definition of an output.
-fn output(
+pub(super) fn output(
     a: impl Iterator<Item = [i64; 2]>,
     b: impl Iterator<Item = [i64; 2]>,
     e: [i32; 2],
