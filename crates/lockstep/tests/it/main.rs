@@ -14,6 +14,7 @@ mod checkpoint;
 mod cifar;
 mod classes;
 mod commands;
+mod copies;
 mod dashboard;
 mod data_checks;
 mod devices;
