@@ -119,7 +119,8 @@ impl HostStep {
             losses_per_hour: 3600.0 * losses,
             lost_s,
             goodput,
-            samples_per_s: step_s.map(|step_s| goodput.map(|goodput| goodput * batch as f64 / step_s)),
+            samples_per_s: step_s
+                .map(|step_s| goodput.map(|goodput| goodput * batch as f64 / step_s)),
         }
     }
 }
@@ -174,7 +175,10 @@ mod tests {
         let many = host().on(64, &network, failures("0/h"));
         assert!((many.exchange_ms - 79.96).abs() < 0.05, "{many:?}");
         assert!((many.step_ms[0] - 129.96).abs() < 0.05, "{many:?}");
-        assert!((many.step_ms[1] - (100.0 + 1.44 * 79.96)).abs() < 0.1, "{many:?}");
+        assert!(
+            (many.step_ms[1] - (100.0 + 1.44 * 79.96)).abs() < 0.1,
+            "{many:?}"
+        );
         assert_eq!(many.batch, 64 * 32);
     }
 

@@ -106,6 +106,7 @@ impl DeviceReplica for AloneReplica<'_> {
     }
 
     fn copy_state(&mut self, to: &mut KeptWriter, _all: bool) -> Result<(), TrainError> {
+        self.settle()?;
         self.gather_state()?;
         self.gather_planes()?;
         copy_whole(&self.vectors(), to);

@@ -63,7 +63,10 @@ pub(crate) fn run(args: &SimulateArgs) -> anyhow::Result<ExitCode> {
         .map(|&hosts| host.on(hosts, &args.network, args.failures))
         .collect();
     print(match args.json {
-        true => format!("{}\n", json!({ "event": "simulated", "here": host, "hosts": simulated })),
+        true => format!(
+            "{}\n",
+            json!({ "event": "simulated", "here": host, "hosts": simulated })
+        ),
         false => in_words(&host, &simulated, steps),
     })?;
     Ok(ExitCode::SUCCESS)
@@ -77,13 +80,24 @@ struct ShortRun {
 }
 
 /// Trains so many steps; nothing when a stop was asked for.
-fn measure(job: &Job, path: &Path, steps: u64, stop: &StopFlag) -> anyhow::Result<Option<ShortRun>> {
+fn measure(
+    job: &Job,
+    path: &Path,
+    steps: u64,
+    stop: &StopFlag,
+) -> anyhow::Result<Option<ShortRun>> {
     let file = std::path::absolute(path).context("cannot find the job file's folder")?;
     let folder = file.parent().map(Path::to_owned).unwrap_or_default();
     let request = RunRequest {
         max_steps: Some(steps),
         step_times: true,
-        ..run_request(job.clone(), folder, Engine::Local, CacheDir::locate()?, stop.clone())?
+        ..run_request(
+            job.clone(),
+            folder,
+            Engine::Local,
+            CacheDir::locate()?,
+            stop.clone(),
+        )?
     };
     let mut known = (0, 0);
     let result = lockstep_engine::run(request, &mut |event| match event {
@@ -106,12 +120,20 @@ fn measure(job: &Job, path: &Path, steps: u64, stop: &StopFlag) -> anyhow::Resul
 
 fn in_words(host: &HostStep, simulated: &[Simulated], steps: u64) -> String {
     let titles = [
-        ">hosts", ">batch", ">exchange", ">step", ">efficiency", ">losses", ">each costs", ">goodput", ">samples/s",
+        ">hosts",
+        ">batch",
+        ">exchange",
+        ">step",
+        ">efficiency",
+        ">losses",
+        ">each costs",
+        ">goodput",
+        ">samples/s",
     ];
     let rows: Vec<Vec<String>> = simulated.iter().map(row).collect();
     let mut text = lines_of(&titles, &rows);
     text += &format!(
-        "\nhere, {} steps of {} samples: {:.2} ms each, {:.0}% of it backward; a process has started after {}\n",
+        "\nhere, {} steps of {} samples: {:.2} ms each, {:.0}% of it backward; after a loss the first step comes in {}\n",
         count(steps),
         count(host.batch),
         1e3 * host.step_s,
@@ -141,6 +163,9 @@ fn row(of: &Simulated) -> Vec<String> {
         },
         of.lost_s.map_or_else(unknown, seconds),
         of.goodput.map_or_else(unknown, percent),
-        both(of.samples_per_s.map(|rate| rate.map_or_else(unknown, |rate| count(rate as u64)))),
+        both(
+            of.samples_per_s
+                .map(|rate| rate.map_or_else(unknown, |rate| count(rate as u64))),
+        ),
     ]
 }
