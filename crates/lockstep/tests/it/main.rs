@@ -56,6 +56,7 @@ mod serve_links;
 mod serve_loads;
 mod serve_model;
 mod serve_owners;
+mod simulate;
 mod splits;
 mod strangers;
 mod tables;
