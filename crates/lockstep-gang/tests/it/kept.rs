@@ -46,10 +46,13 @@ fn share(rank: usize, ranks: usize) -> std::ops::Range<usize> {
     rank * SHAPE.len / ranks..(rank + 1) * SHAPE.len / ranks
 }
 
+/// One thing that a rank does.
+type Act = Box<dyn FnOnce(&mut KeptWriter)>;
+
 /// What a rank does to keep a step, up to the first so many of it; all of it if there are fewer.
 fn keep(writer: &mut KeptWriter, (rank, ranks): (usize, usize), step: u64, until: usize) -> usize {
     let numbers = |vector: usize| vec![step as f32 + vector as f32 / 2.0; share(rank, ranks).len()];
-    let mut acts: Vec<Box<dyn FnOnce(&mut KeptWriter)>> = vec![Box::new(KeptWriter::begin)];
+    let mut acts: Vec<Act> = vec![Box::new(KeptWriter::begin)];
     for vector in 0..SHAPE.vectors {
         let (at, numbers) = (share(rank, ranks).start, numbers(vector));
         acts.push(Box::new(move |writer| writer.write(vector, at, &numbers)));
