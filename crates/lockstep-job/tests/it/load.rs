@@ -486,6 +486,7 @@ fn rows_are_in_the_files_order_with_paths_that_can_be_set() {
         "gang.lease_s: 15.0",
         "recover.max_restarts: 3",
         "recover.min_workers: 1",
+        "recover.copies: auto",
     ];
     assert_eq!(shown, expected);
 }
