@@ -43,6 +43,12 @@ pub enum BenchError {
         /// What was found.
         found: String,
     },
+    /// How often hosts are lost is not understood.
+    #[error("--failures: found {found:?}; write how often each host is lost, such as 1/h or 1/30d")]
+    Failures {
+        /// What was found.
+        found: String,
+    },
     /// A system to compare with is not known.
     #[error("--against: found {found:?}; known are torch-threads, torch-ddp and ray-train")]
     Peer {

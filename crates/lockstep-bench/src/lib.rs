@@ -23,6 +23,7 @@ mod peers;
 mod plan;
 mod predict;
 mod runner;
+mod simulate;
 mod spread;
 mod warnings;
 
@@ -35,6 +36,7 @@ pub use peer::{Peer, PeerAnswer};
 pub use plan::{How, Plan, Setting};
 pub use predict::{Network, Prediction};
 pub use runner::{Purpose, RunTrainer, Runner};
+pub use simulate::{Failures, HostStep, Simulated};
 pub use spread::Spread;
 
 /// The file that a comparison is written to; the dashboard shows every folder of a store that has one.

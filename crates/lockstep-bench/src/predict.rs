@@ -31,12 +31,12 @@ pub struct Network {
 impl FromStr for Network {
     type Err = BenchError;
 
-    /// Understands `10gbit`, `400mbit`, and `10gbit/50us` with a delay.
+    /// Understands `10gbit`, `400mbit`, and `10gbit/50us` or `10gbit,50us` with a delay.
     fn from_str(text: &str) -> Result<Network, BenchError> {
         let wrong = || BenchError::Network {
             found: text.to_owned(),
         };
-        let (rate, delay) = match text.split_once('/') {
+        let (rate, delay) = match text.split_once(['/', ',']) {
             Some((rate, delay)) => (rate, Some(delay)),
             None => (text, None),
         };
@@ -57,7 +57,7 @@ impl FromStr for Network {
 
 impl Network {
     /// Seconds that the exchange of so many numbers takes among so many workers.
-    fn exchange_s(&self, numbers: u64, workers: u64) -> f64 {
+    pub(crate) fn exchange_s(&self, numbers: u64, workers: u64) -> f64 {
         if workers < 2 {
             return 0.0;
         }
@@ -204,6 +204,8 @@ mod tests {
     fn a_network_is_understood_or_refused_with_what_would_be_right() {
         let network: Network = "10gbit".parse().unwrap();
         assert_eq!((network.bits_per_s, network.delay_s), (1e10, 50e-6));
+        let same = ["10gbit,50us", "10gbit/50us"].map(|text| text.parse::<Network>().unwrap());
+        assert_eq!(same[0], same[1]);
         let slow: Network = "400mbit/20ms".parse().unwrap();
         assert_eq!((slow.bits_per_s, slow.delay_s), (4e8, 0.02));
         for wrong in ["", "10", "gbit", "10gbit/x", "-1gbit", "0mbit"] {

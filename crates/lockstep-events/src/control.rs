@@ -43,6 +43,31 @@ pub struct Assignment {
     /// How many steps were done when the generation before was lost: until then, work is repeated.
     #[serde(default)]
     pub catch_up: u64,
+    /// Where the state is copied to, so that no step is repeated if a worker is lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copies: Option<CopyPlace>,
+}
+
+/// Shared memory for copies of the state, which outlives a worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CopyPlace {
+    /// The descriptor's number in the worker.
+    pub fd: i32,
+    /// Where in it the copies begin.
+    pub at: usize,
+    /// The copy to go on from, in place of a checkpoint.
+    pub from: Option<StateCopy>,
+    /// Whether every step is copied, whatever that costs.
+    pub every_step: bool,
+}
+
+/// One of the copies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StateCopy {
+    /// Which of the two it is.
+    pub number: usize,
+    /// Steps that were done.
+    pub step: u64,
 }
 
 /// Steps of which a profile is made: what each thread did, and when.

@@ -379,7 +379,8 @@ pub struct Restart {
     pub workers: usize,
     /// Which worker failed, and why.
     pub reason: String,
-    /// The state it goes on from; none means from the beginning.
+    /// The checkpoint it goes on from; none means from a copy of the state in memory, or without steps from the
+    /// beginning.
     pub from: Option<String>,
     /// Steps that were done in that state. What was told of later ones is told again.
     #[serde(default)]

@@ -51,6 +51,9 @@ pub use secure::acceptor::Refusal;
 pub use secure::secret::Secret;
 pub use secure::token::{Admissions, SeatToken};
 pub use sharing::{Home, SharingCollective};
-pub use shm::{Segment, ShmCollective, ShmControl};
+pub use shm::{
+    KeptNote, KeptShape, KeptState, KeptStep, KeptVersion, KeptWriter, NoteExtra, RankStamp,
+    Segment, ShmCollective, ShmControl, newest_version,
+};
 pub use solo::Solo;
 pub use tcp::{Mesh, MeshPeer, TcpCollective};

@@ -92,7 +92,7 @@ pub use network::NetworkJob;
 pub use notify::{Comparison, Condition, Notify, Occasion, Webhook};
 pub use optimizer::JobOptimizer;
 pub use overrides::Override;
-pub use recover::Recover;
+pub use recover::{JobCopies, Recover};
 pub use resources::{Placement, Resources};
 pub use run::Run;
 pub use schedule::JobSchedule;

@@ -1,6 +1,6 @@
 //! `[recover]`: what happens when a worker is lost.
 
-use crate::keys::{Within, keys};
+use crate::keys::{Any, Within, keys, words};
 use crate::train::MAX_WORKERS;
 
 /// Few enough that the number of a generation, of which each restart makes a new one, never runs out.
@@ -13,5 +13,19 @@ keys! {
         max_restarts: u32 = default(3) => Within(0..=MAX_RESTARTS);
         /// How few workers a run goes on with when lost ones cannot be replaced.
         min_workers: usize = default(1) => 1..=MAX_WORKERS;
+        /// How often the state is copied to memory that outlives a worker, where all are on one host.
+        copies: JobCopies = default(JobCopies::Auto) => Any;
+    }
+}
+
+words! {
+    /// How often the state is copied to memory that outlives a worker.
+    pub enum JobCopies {
+        /// As often as it costs next to nothing.
+        "auto" Auto
+        /// After every step: none is ever repeated.
+        "every-step" EveryStep
+        /// Never.
+        "off" Off
     }
 }

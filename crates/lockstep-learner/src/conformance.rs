@@ -81,6 +81,7 @@ fn what_is_prepared_can_be_opened(subject: &Subject<'_>) {
         step_times: false,
         profile: None,
         catch_up: 0,
+        copies: None,
     };
     if let Err(failure) = subject.learner.open(&assignment) {
         panic!("what was prepared cannot be opened: {failure}");

@@ -6,7 +6,7 @@
 use crate::{EarlierRun, Forecast, ForkFrom, LearnerError, ResumePoint, VectorFacts};
 use lockstep_base::fs::CacheDir;
 use lockstep_events::event::{UsedLibrary, WorkerThreads};
-use lockstep_gang::Plan;
+use lockstep_gang::{KeptShape, Plan};
 use lockstep_resolve::{EmbedPlan, PictureInput};
 use lockstep_runs::RunDir;
 use serde_json::Value;
@@ -146,6 +146,8 @@ pub struct RunFacts {
     pub stall_s: Option<f64>,
     /// The memory that the gang will take, where that is planned.
     pub memory: Option<PlannedMemory>,
+    /// What is kept of the state in shared memory, where workers have some; none if nothing is.
+    pub copies: Option<KeptShape>,
 }
 
 /// The memory that a gang will take, in bytes.

@@ -41,7 +41,7 @@ pub use sources::{SetSources, TestSource};
 pub use training::{ImageChanges, TrainingSettings};
 pub use trees::{ResolvedTrees, TreesPlan, TreesSettings};
 
-use lockstep_job::{Data, Job, NetworkJob};
+use lockstep_job::{Data, Job, JobCopies, NetworkJob};
 use lockstep_place::{Access, Place};
 
 /// A job as the crates that do its work understand it.
@@ -61,6 +61,8 @@ pub struct ResolvedJob {
     pub enough_workers: Option<usize>,
     /// Whether a cluster keeps GPUs for the workers.
     pub asks_gpus: bool,
+    /// Whether copies of the state are kept in shared memory, where workers have some.
+    pub copies: bool,
 }
 
 impl ResolvedJob {
@@ -80,6 +82,7 @@ impl ResolvedJob {
                 .filter(|workers| workers.is_elastic())
                 .map(|workers| workers.min),
             asks_gpus: job.resources.gpus > 0.0,
+            copies: job.recover.copies != JobCopies::Off,
         })
     }
 }

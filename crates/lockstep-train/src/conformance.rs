@@ -5,8 +5,9 @@
 //! the network says then must have the same bits. So must those of a gang of two workers, on whatever devices.
 
 use crate::batches::Batches;
+use crate::copies;
 use crate::cuda::CudaDevice;
-use crate::device::{Device, EpochPlan, ReplicaSetup};
+use crate::device::{Device, DeviceReplica, EpochPlan, ReplicaSetup, StateVectors};
 use crate::host::HostDevice;
 use crate::lanes::LaneProgram;
 use crate::prepare::{evaluation_rows, exchange_plan, largest_lane, model_on, working_model};
@@ -16,8 +17,8 @@ use lockstep_base::fs::CacheDir;
 use lockstep_cuda::Gpu;
 use lockstep_cuda::driver::emulated::EmulatedDriver;
 use lockstep_gang::{
-    AbortSwitch, CollectiveExt, Deadline, Membership, Plan, Segment, SharingCollective,
-    ShmCollective, ShmControl, Solo, tree,
+    AbortSwitch, CollectiveExt, Deadline, KeptShape, KeptState, KeptStep, Membership, Plan,
+    Segment, SharingCollective, ShmCollective, ShmControl, Solo, tree,
 };
 use lockstep_job::Job;
 use lockstep_nn::optimizer::square_sum;
@@ -239,6 +240,49 @@ fn in_gang(specimen: &Specimen, devices: Vec<Box<dyn Device>>) -> Outcome {
     first
 }
 
+/// What a rank copies of its state: each vector, zeros where others hold it.
+fn copied(replica: &mut dyn DeviceReplica, shape: KeptShape) -> Vec<Vec<f32>> {
+    let segment = Segment::create(shape.bytes()).unwrap();
+    let kept = KeptState::create(&segment, 0, shape).unwrap();
+    let writer = KeptState::open(&segment, 0).unwrap();
+    let mut writer = writer.writer(0, 1, 1, None);
+    writer.begin();
+    replica.copy_state(&mut writer, true).unwrap();
+    writer.complete(KeptStep {
+        step: 1,
+        facts: [0.0; 2],
+    });
+    let (version, kept) = (
+        kept.newest().unwrap(),
+        KeptState::open(&segment, 0).unwrap(),
+    );
+    let vectors = 0..shape.vectors;
+    vectors.map(|vector| kept.vector(version, vector)).collect()
+}
+
+/// A copy has what the state comes to; that of a worker alone has all of it.
+fn check_copy(copied: &[Vec<f32>], whole: &StateVectors<'_>, is_alone: bool) {
+    let [first, second] = whole.planes;
+    let all = [
+        whole.values,
+        first,
+        second,
+        whole.average.unwrap_or_default(),
+    ];
+    let there: Vec<_> = all
+        .into_iter()
+        .filter(|vector| !vector.is_empty())
+        .collect();
+    assert_eq!(copied.len(), there.len());
+    for (copied, whole) in copied.iter().zip(there) {
+        let differs = |(copied, whole): (&f32, &f32)| {
+            copied.to_bits() != whole.to_bits() && (is_alone || copied.to_bits() != 0)
+        };
+        assert!(!copied.iter().zip(whole).any(differs));
+        assert!(is_alone || copied.iter().any(|number| *number != 0.0));
+    }
+}
+
 /// The epochs of a rank on a device.
 fn trained(
     specimen: &Specimen,
@@ -271,10 +315,15 @@ fn trained(
             replica.mark().unwrap();
         }
     }
+    // Nobody has waited for the last step.
+    let shape = copies::shape(settings, &sets.facts(), model.layout().len());
+    let copied = copied(&mut *replica, shape);
     replica.settle().unwrap();
     replica.gather_state().unwrap();
     replica.gather_planes().unwrap();
     replica.collective().barrier().unwrap();
+    let is_alone = replica.collective().plan().workers() == 1;
+    check_copy(&copied, &replica.vectors(), is_alone);
     let mut recent = vec![LossSum::default(); settings.lanes];
     replica.take_recent_losses(&mut recent).unwrap();
     let rows = questions(specimen, &model);

@@ -127,7 +127,10 @@ impl Coordinator for NetworkCoordinator {
             exporter.check(prepared.parameters)?;
         }
         Ok(Box::new(NetworkRun {
-            facts: facts(&job.training, &prepared, &device, &found),
+            facts: RunFacts {
+                copies: job.copies.then_some(prepared.copies),
+                ..facts(&job.training, &prepared, &device, &found)
+            },
             data: prepared.data,
             pretrained: None,
             job,
@@ -153,6 +156,15 @@ impl Coordinator for NetworkCoordinator {
         notes.extend(check_start(settings, &prepared.data)?.notes);
         notes.extend(device.note.clone());
         let mut forecast = forecast(settings, &prepared, &device, notes);
+        if job.copies {
+            let bytes = prepared.copies.bytes_touched();
+            forecast.json["memory"]["copies_bytes"] = json!(bytes);
+            let words = format!(
+                "{} of the state in shared memory, where all workers are on one machine",
+                megabytes(bytes)
+            );
+            forecast.facts.push(("copies", Fact::Words(words)));
+        }
         if device.gpu.is_some() {
             let (needed, set) = cuda::memory_needed(settings, &prepared.data)?;
             forecast.json["gpu_memory_bytes"] = json!(needed.total() + set);
@@ -206,6 +218,7 @@ fn facts(
             first_worker: memory.copies_bytes as u64,
             shared: memory.shared_bytes as u64,
         }),
+        copies: None,
     }
 }
 

@@ -15,7 +15,7 @@ use crate::prepare::exchange_plan;
 use crate::sets::{DataFacts, Sets};
 use crate::snapshot::Snapshot;
 use crate::{exchange::ExchangePlan, prepare};
-use lockstep_gang::SharingCollective;
+use lockstep_gang::{KeptWriter, SharingCollective};
 use lockstep_nn::{Layout, Loss, LossSum, MarkedPlaces, Model, Optimizer, Update};
 use lockstep_resolve::TrainingSettings;
 
@@ -156,6 +156,10 @@ pub(crate) trait DeviceReplica {
 
     /// This rank's vectors. What others own is only up to date once it was gathered.
     fn vectors(&mut self) -> StateVectors<'_>;
+
+    /// Copies what this rank holds of the state after the last step: every chunk that no other rank does. What never
+    /// changes may be left out unless `all` is wanted.
+    fn copy_state(&mut self, to: &mut KeptWriter, all: bool) -> Result<(), TrainError>;
 
     /// The network with `weights`, or with its own that are measured and kept; and the exchange, to add up what it says.
     fn evaluation<'b>(

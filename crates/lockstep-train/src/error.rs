@@ -53,6 +53,13 @@ pub enum TrainError {
     #[error(transparent)]
     Gang(#[from] GangError),
 
+    /// A copy of the state in shared memory cannot be used.
+    #[error("the copy of the state in shared memory cannot be used: {what}")]
+    Copy {
+        /// What is wrong with it.
+        what: String,
+    },
+
     /// A file or a folder cannot be used.
     #[error(transparent)]
     File(#[from] FsError),

@@ -11,7 +11,7 @@ use crate::replica::{ExchangeSetup, GangReplica, StepPlan};
 use crate::sets::Sets;
 use crate::snapshot::Snapshot;
 use lockstep_base::progress::{Phase, enter};
-use lockstep_gang::SharingCollective;
+use lockstep_gang::{KeptWriter, SharingCollective};
 use lockstep_nn::{Layout, LossSum, MarkedPlaces, Model, StatePart, StateVector, Step};
 use std::ops::Range;
 
@@ -268,6 +268,12 @@ impl DeviceReplica for HostReplica<'_> {
             planes: [first, second],
             average: self.average.as_ref().and_then(WeightAverage::values),
         }
+    }
+
+    fn copy_state(&mut self, to: &mut KeptWriter, all: bool) -> Result<(), TrainError> {
+        let average = self.average.as_ref().and_then(WeightAverage::values);
+        self.gang.copy_state(average, to, all);
+        Ok(())
     }
 
     fn evaluation<'b>(

@@ -12,6 +12,7 @@ mod choice;
 #[cfg(test)]
 mod conformance;
 mod coordinator;
+mod copies;
 mod cuda;
 mod device;
 mod error;

@@ -2,6 +2,7 @@
 //! model laid out, the exchange planned.
 
 use crate::TrainError;
+use crate::copies;
 use crate::evaluate::{measures, metrics, rows_at_once};
 use crate::exchange::{ExchangePlan, Workload};
 use crate::lanes::LaneProgram;
@@ -17,7 +18,7 @@ use lockstep_base::fs::CacheDir;
 use lockstep_cuda::DeviceChoice;
 use lockstep_data::{TargetKind, lane_rows};
 use lockstep_events::event::WorkerThreads;
-use lockstep_gang::{Plan, ShmCollective};
+use lockstep_gang::{KeptShape, Plan, ShmCollective};
 use lockstep_learner::LayerLine;
 use lockstep_measure::BestBy;
 use lockstep_nn::fixed16::Engine;
@@ -42,6 +43,8 @@ pub struct Prepared {
     pub threads: WorkerThreads,
     /// What training will take.
     pub memory: MemoryEstimate,
+    /// What is copied of the state to memory that outlives a worker, where copies are kept.
+    pub copies: KeptShape,
     /// The model's layers.
     pub layers: Vec<LayerLine>,
     /// What the model is measured by; what training minimises comes first.
@@ -196,6 +199,7 @@ pub fn plan(settings: &TrainingSettings, data: &DataFacts) -> Result<Prepared, T
                 ShmCollective::bytes_needed(&plan)
             },
         },
+        copies: copies::shape(settings, data, layout.len()),
         plan,
         threads,
         layers: model.summary().iter().map(layer_line).collect(),

@@ -73,6 +73,8 @@ pub(crate) struct Snapshot {
     pub(crate) history: String,
     /// SHA-256 of the file of weights that the run began with.
     pub(crate) pretrained: Option<String>,
+    /// The norm of the last gradient before it was clipped, where that is known.
+    pub(crate) gradient_norm: Option<f64>,
 }
 
 /// A run's state where it lies, to be copied.
@@ -135,9 +137,10 @@ struct SnapshotHeader {
     subject: Subject,
 }
 
+/// The best epoch without its weights.
 #[derive(Debug, Serialize, Deserialize)]
-struct BestHeader {
-    epoch: u32,
+pub(crate) struct BestHeader {
+    pub(crate) epoch: u32,
     /// What it was chosen by: each name with [`BITS`] behind it.
     #[serde(flatten)]
     val: BTreeMap<String, u64>,
@@ -147,13 +150,13 @@ struct BestHeader {
 const BITS: &str = "_bits";
 
 impl BestHeader {
-    fn new(epoch: u32, val: &Metrics) -> Self {
+    pub(crate) fn new(epoch: u32, val: &Metrics) -> Self {
         let bits = |(name, value): (&str, f64)| (format!("{name}{BITS}"), value.to_bits());
         let val = val.iter().map(bits).collect();
         Self { epoch, val }
     }
 
-    fn metrics(&self) -> Metrics {
+    pub(crate) fn metrics(&self) -> Metrics {
         let named = self.val.iter();
         named
             .filter_map(|(name, bits)| Some((name.strip_suffix(BITS)?, f64::from_bits(*bits))))
@@ -307,6 +310,7 @@ impl Snapshot {
             best,
             history,
             pretrained: pretrained.map(str::to_owned),
+            gradient_norm: None,
         })
     }
 }

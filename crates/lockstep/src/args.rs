@@ -13,6 +13,7 @@ mod replay;
 mod runs;
 mod serve;
 mod serve_model;
+mod simulate;
 mod tune;
 
 pub(crate) use bench::BenchArgs;
@@ -32,6 +33,7 @@ pub(crate) use serve::{
     DoorArgs, GuardArgs, QueueArgs, ServeArgs, ServeCommand, ServerPlaceArgs, TokenCommand,
 };
 pub(crate) use serve_model::ServeModelArgs;
+pub(crate) use simulate::SimulateArgs;
 
 pub(crate) use tune::{SearchMethod, TrialCluster, TuneArgs};
 
@@ -97,6 +99,8 @@ pub(crate) enum Command {
     Replay(ReplayArgs),
     /// Measure what more workers gain: speedup, efficiency, accuracy, and a report of them
     Bench(BenchArgs),
+    /// Say what a job would do on many hosts that are lost now and then, from its step on this one
+    Simulate(SimulateArgs),
     /// Search for the settings that learn best: grid, random or TPE, poor trials stopped early
     Tune(TuneArgs),
     /// Look for what is wrong with this machine, a store, data and services, and say what to do

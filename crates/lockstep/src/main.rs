@@ -41,6 +41,7 @@ fn main() -> ExitCode {
         Command::Predict(args) => command::predict::run(&args),
         Command::Replay(args) => command::replay::run(&args, started_at),
         Command::Bench(args) => command::bench::run(&args),
+        Command::Simulate(args) => command::simulate::run(&args),
         Command::Doctor(args) => command::doctor::run(&args),
         Command::Tune(args) => command::tune::run(&args),
         Command::Export(args) => command::export::run(&args),

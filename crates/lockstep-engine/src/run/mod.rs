@@ -20,7 +20,7 @@ use lockstep_events::control::Finished;
 use lockstep_events::event::{Event, RunResult, Started, Status};
 use lockstep_events::{Recorded, Thin};
 use lockstep_gang::Rendezvous;
-use lockstep_job::Job;
+use lockstep_job::{Job, JobCopies};
 use lockstep_launch::Launcher;
 use lockstep_learner::{Coordinator, ForkFrom, LearnerError, ResumePoint, RunPlan};
 use lockstep_place::Place;
@@ -180,10 +180,16 @@ fn run_gang(
         Some(_) => Carrier::of(job.gang.transport, workers, &site)?,
         None => Carrier::Own,
     };
+    // Over TCP workers share nothing, even on one host.
+    let keeps = site.shares_memory && matches!(carrier, Carrier::Solo | Carrier::Shm);
+    let copies = (facts.copies.filter(|_| keeps))
+        .map(|shape| (shape, job.recover.copies == JobCopies::EveryStep));
     if site.shares_memory
         && let Some(memory) = &facts.memory
     {
-        memory::check(memory, job.workers().min)?;
+        let mut memory = *memory;
+        memory.shared += copies.map_or(0, |(shape, _)| shape.bytes_touched() as u64);
+        memory::check(&memory, job.workers().min)?;
     }
     let door = Rendezvous::bind(site.listen)?;
     let profile = request.profile.as_ref();
@@ -204,6 +210,7 @@ fn run_gang(
         run_dir: run.place().to_string(),
         max_steps: request.max_steps,
         step_times: request.step_times,
+        copies,
         profile: request.profile.as_ref().map(ProfileRequest::steps),
         deadline_s: job.gang.deadline_s,
         stall_s: facts.stall_s,

@@ -4,8 +4,10 @@ use super::member::Member;
 use super::notice::{Notice, from_launcher};
 use crate::EngineError;
 use crate::invitation::Invitation;
-use lockstep_events::control::{Assignment, ProfiledSteps, Transport};
-use lockstep_gang::{Admissions, MeshPeer, Plan, Segment, ShmCollective, ShmControl};
+use lockstep_events::control::{Assignment, CopyPlace, ProfiledSteps, StateCopy, Transport};
+use lockstep_gang::{
+    Admissions, KeptShape, KeptState, MeshPeer, Plan, Segment, ShmCollective, ShmControl,
+};
 use lockstep_launch::{Launcher, Site, WorkerId, WorkerSpec};
 use serde_json::Value;
 use std::net::SocketAddr;
@@ -77,6 +79,8 @@ pub(crate) struct GangSettings<'a> {
     pub(crate) step_times: bool,
     /// Of which steps a profile is made.
     pub(crate) profile: Option<ProfiledSteps>,
+    /// What is copied of the state to memory that outlives a worker, if anything is, and whether after every step.
+    pub(crate) copies: Option<(KeptShape, bool)>,
     /// How long a worker is waited for that makes no progress, in seconds.
     pub(crate) deadline_s: f64,
     /// How long all may get no further, in seconds, where that is another time.
@@ -106,6 +110,8 @@ pub(crate) struct StartingPoint {
     pub(crate) resume: Option<String>,
     /// Under which checkpoints are written.
     pub(crate) incarnation: String,
+    /// The copy of the state to go on from, in place of that.
+    pub(crate) copy: Option<StateCopy>,
     /// Steps that were done before.
     pub(crate) catch_up: u64,
 }
@@ -119,6 +125,8 @@ pub(crate) struct GangWorkers<'a> {
     pub(crate) members: Vec<Member>,
     /// The memory that the workers share.
     segment: Option<Segment>,
+    /// The copies of the state in it, and where they begin.
+    copies: Option<(KeptState, usize)>,
     /// The hold on it in the present generation.
     control: Option<ShmControl>,
 }
@@ -131,15 +139,25 @@ impl<'a> GangWorkers<'a> {
         door: JoinPoint,
     ) -> Result<Self, EngineError> {
         let workers = settings.workers;
-        let segment = match (settings.carrier, settings.plan) {
+        let exchange = match (settings.carrier, settings.plan) {
             (Carrier::Shm, Some(plan)) => {
                 let mut bytes = 0;
                 for workers in 2..=plan.workers() {
                     let plan = plan.for_workers(workers)?;
                     bytes = bytes.max(ShmCollective::bytes_needed(&plan));
                 }
-                Some(Segment::create(bytes)?)
+                bytes
             }
+            _ => 0,
+        };
+        let at = KeptShape::after(exchange);
+        let bytes = match settings.copies {
+            Some((shape, _)) => at + shape.bytes(),
+            None => exchange,
+        };
+        let segment = (bytes > 0).then(|| Segment::create(bytes)).transpose()?;
+        let copies = match (&segment, settings.copies) {
+            (Some(segment), Some((shape, _))) => Some((KeptState::create(segment, at, shape)?, at)),
             _ => None,
         };
         let first = |seat| {
@@ -154,6 +172,7 @@ impl<'a> GangWorkers<'a> {
             settings,
             door,
             segment,
+            copies,
             control: None,
         })
     }
@@ -229,11 +248,25 @@ impl<'a> GangWorkers<'a> {
         several.then(|| hosts.into_iter().map(|(_, workers)| workers).collect())
     }
 
+    /// The newest copy of the state, if it is no older than a checkpoint after so many steps. Otherwise all copies are
+    /// forgotten. To be called when no worker works.
+    pub(crate) fn newest_copy(&self, step: u64) -> Option<StateCopy> {
+        let (copies, _) = self.copies.as_ref()?;
+        let newest = copies.newest().filter(|newest| newest.step >= step);
+        if newest.is_none() {
+            copies.clear();
+        }
+        newest.map(|newest| StateCopy {
+            number: newest.number,
+            step: newest.step,
+        })
+    }
+
     /// Prepares the exchange of a generation, and returns what each of its seats is told, by rank.
     pub(crate) fn begin(&mut self, begin: &StartingPoint) -> Result<Vec<Assignment>, EngineError> {
         let workers = begin.seats.len();
         self.control = match (&self.segment, self.settings.plan) {
-            (Some(segment), Some(plan)) if workers > 1 => {
+            (Some(segment), Some(plan)) if workers > 1 && self.settings.carrier == Carrier::Shm => {
                 let plan = plan.for_workers(workers)?;
                 Some(ShmControl::new(segment, &plan, begin.generation)?)
             }
@@ -275,6 +308,16 @@ impl<'a> GangWorkers<'a> {
             step_times: self.settings.step_times,
             profile: self.settings.profile,
             catch_up: begin.catch_up,
+            copies: self
+                .copies
+                .as_ref()
+                .zip(self.members[seat].memory)
+                .map(|((_, at), fd)| CopyPlace {
+                    fd,
+                    at: *at,
+                    from: begin.copy,
+                    every_step: self.settings.copies.is_some_and(|(_, every)| every),
+                }),
         };
         Ok(begin.seats.iter().enumerate().map(assignment).collect())
     }

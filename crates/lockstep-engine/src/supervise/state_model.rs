@@ -4,8 +4,12 @@
 //!
 //! The [`GangState`] under test is the one that runs; only processes and links are modelled. A link delivers
 //! in order, after any delay, what was said before its end; then it says that the process ended.
+//!
+//! Workers also copy their state after steps, each its own share, and may die in the midst of that. The copies and their
+//! stamps are modelled; which copy counts is decided by the function that runs.
 
 use super::state::{GangLimits, GangState, News, Order, SeatState};
+use lockstep_gang::{RankStamp, newest_version};
 use stateright::{Checker, Model, Property};
 use std::collections::VecDeque;
 
@@ -32,6 +36,9 @@ struct Process {
     asked_to_pause: bool,
     /// The coordinator ended it, and cannot say whether that worked: its lease is running out.
     condemned: bool,
+    /// Copies that it has completed in its generation, and whether it is writing another one.
+    copies: u64,
+    copying: bool,
     inbox: VecDeque<CoordinatorMessage>,
     outbox: VecDeque<News>,
 }
@@ -45,6 +52,8 @@ impl Process {
             arrived: false,
             asked_to_pause: false,
             condemned: false,
+            copies: 0,
+            copying: false,
             inbox: VecDeque::new(),
             outbox: VecDeque::from([News::Joined]),
         }
@@ -56,16 +65,68 @@ impl Process {
 
     fn stop_working(&mut self) {
         self.works_in = None;
+        self.copying = false;
         self.outbox.push_back(News::Stopped);
     }
 
     fn die(&mut self) {
         self.alive = false;
         self.works_in = None;
+        self.copying = false;
         self.inbox.clear();
         // Of one that is out of reach nobody hears that it ended.
         if !self.condemned {
             self.outbox.push_back(News::Ended);
+        }
+    }
+}
+
+/// The two copies of the state, as the ranks' shares of them.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Copies {
+    /// What ranks say of each.
+    stamps: [Vec<RankStamp>; 2],
+    /// The step that each share is of; 0 while it is half written.
+    shares: [Vec<u64>; 2],
+    /// The one that the generation writes first, and the step that it began with.
+    first: usize,
+    begun: u64,
+    /// The last step that all ranks have copied, so that it counts as done.
+    counted: u64,
+    /// A generation began with an earlier step, or with shares of different ones.
+    lost: bool,
+}
+
+impl Copies {
+    fn of(workers: usize) -> Self {
+        Self {
+            stamps: [(); 2].map(|()| vec![RankStamp::default(); workers]),
+            shares: [(); 2].map(|()| vec![0; workers]),
+            first: 0,
+            begun: 0,
+            counted: 0,
+            lost: false,
+        }
+    }
+
+    /// Where a rank writes its next copy.
+    fn next(&self, copies: u64) -> usize {
+        (self.first + copies as usize) % 2
+    }
+
+    /// A generation begins, with the newest copy that counts.
+    fn begin(&mut self) {
+        let stamps = self.stamps.each_ref().map(Vec::as_slice);
+        let newest = newest_version(stamps);
+        self.begun = newest.map_or(0, |newest| self.stamps[newest][0].step);
+        self.first = newest.map_or(0, |newest| 1 - newest);
+        // It is later if one died right after the last share was written: then nobody was left to count it.
+        self.lost |= self.begun < self.counted;
+        self.counted = self.begun;
+        if let Some(newest) = newest {
+            let ranks = self.stamps[newest][0].ranks as usize;
+            let shares = &self.shares[newest][..ranks];
+            self.lost |= shares.iter().any(|share| *share != self.begun);
         }
     }
 }
@@ -86,6 +147,8 @@ struct World {
     cuts_left: u8,
     /// How often a worker may ask to be done without.
     leaves_left: u8,
+    /// The copies of the state.
+    copies: Copies,
     /// The members of the present generation have agreed to pause.
     agreed_to_pause: bool,
     /// Rank 0 has published what was learned.
@@ -118,6 +181,9 @@ enum ModelEvent {
     Agree,
     /// A worker pauses, as was agreed.
     Pause(usize),
+    /// A worker begins to copy its share of the state, or is done with it.
+    Copy(usize),
+    Copied(usize),
     /// A worker asks to be done without.
     Leave(usize),
     /// The coordinator has waited long enough for those who are starting.
@@ -142,6 +208,8 @@ struct GangModel {
     alarms: u8,
     cuts: u8,
     leaves: u8,
+    /// Copies of the state in a generation that comes to its end.
+    copies: u64,
     enough: Option<usize>,
 }
 
@@ -209,6 +277,7 @@ impl World {
                             self.processes[seat].inbox.push_back(told);
                         }
                     }
+                    self.copies.begin();
                     self.members = seats;
                     self.arrived.clear();
                     self.agreed_to_pause = false;
@@ -247,6 +316,7 @@ impl Model for GangModel {
             alarms_left: self.alarms,
             cuts_left: self.cuts,
             leaves_left: self.leaves,
+            copies: Copies::of(self.workers),
             agreed_to_pause: false,
             published: false,
             concluded: false,
@@ -265,7 +335,7 @@ impl Model for GangModel {
         let generation = Some(world.state.generation());
         let together = |seat: &usize| {
             let process = &world.processes[*seat];
-            process.works_in == generation && process.runs() && !process.arrived
+            process.works_in == generation && process.runs() && !process.arrived && !process.copying
         };
         if !world.agreed_to_pause
             && world.members.iter().all(together)
@@ -310,12 +380,32 @@ impl Model for GangModel {
             if process.runs() && world.leaves_left > 0 {
                 events.push(ModelEvent::Leave(seat));
             }
+            if process.runs() && process.copying {
+                events.push(ModelEvent::Copied(seat));
+            }
+            // Nobody goes on to another step before all have copied the last one.
+            let is_copied = |peer: &usize| {
+                let peer = &world.processes[*peer];
+                peer.works_in == process.works_in && peer.copies >= process.copies
+            };
+            if process.runs()
+                && process.works_in == generation
+                && !process.copying
+                && !process.arrived
+                && process.copies < self.copies
+                && world.members.iter().all(is_copied)
+            {
+                events.push(ModelEvent::Copy(seat));
+            }
             if process.runs() && process.works_in == generation && world.agreed_to_pause {
                 events.push(ModelEvent::Pause(seat));
             } else if process.runs() && process.works_in.is_some() {
-                if !process.arrived {
+                if !process.arrived
+                    && process.copies == self.copies
+                    && world.members.iter().all(is_copied)
+                {
                     events.push(ModelEvent::Arrive(seat));
-                } else if all_arrived {
+                } else if process.arrived && all_arrived {
                     events.push(ModelEvent::Finish(seat));
                 }
                 let missing = |peer: &usize| {
@@ -353,6 +443,7 @@ impl Model for GangModel {
                     CoordinatorMessage::Begin(generation) => {
                         process.works_in = Some(generation);
                         process.arrived = false;
+                        process.copies = 0;
                         process.asked_to_pause = false;
                     }
                     CoordinatorMessage::Pause(generation) => {
@@ -384,6 +475,37 @@ impl Model for GangModel {
                 let process = &mut world.processes[seat];
                 process.works_in = None;
                 process.outbox.push_back(News::Paused);
+            }
+            ModelEvent::Copy(seat) => {
+                let rank = world.members.iter().position(|member| *member == seat)?;
+                let process = &mut world.processes[seat];
+                process.copying = true;
+                let copy = world.copies.next(process.copies);
+                world.copies.stamps[copy][rank] = RankStamp::default();
+                world.copies.shares[copy][rank] = 0;
+            }
+            ModelEvent::Copied(seat) => {
+                let rank = world.members.iter().position(|member| *member == seat)?;
+                let process = &mut world.processes[seat];
+                let copy = world.copies.next(process.copies);
+                process.copying = false;
+                process.copies += 1;
+                let step = world.copies.begun + process.copies;
+                world.copies.shares[copy][rank] = step;
+                world.copies.stamps[copy][rank] = RankStamp {
+                    stamp: u64::from(process.works_in?) << 48 | process.copies,
+                    step,
+                    ranks: world.members.len() as u64,
+                };
+                let (copies, works_in) = (process.copies, process.works_in);
+                let has_copied = |member: &usize| {
+                    let member = &world.processes[*member];
+                    member.works_in == works_in && member.copies >= copies
+                };
+                // A share of an earlier generation may be of the same step: that proves nothing.
+                if world.members.iter().all(has_copied) {
+                    world.copies.counted = step;
+                }
             }
             ModelEvent::Leave(seat) => {
                 world.leaves_left -= 1;
@@ -425,6 +547,9 @@ impl Model for GangModel {
         vec![
             Property::always("nobody works in two generations", |_, w: &World| {
                 !w.overlapped && !w.finished_early
+            }),
+            Property::always("no step that counts is done again", |_, w: &World| {
+                !w.copies.lost
             }),
             Property::always("never with too few", |_, w: &World| !w.too_few),
             Property::always("no result without what was learned", |_, w: &World| {
@@ -470,6 +595,7 @@ fn whatever_happens_to_two_workers_no_generation_overlaps_and_the_run_ends() {
         alarms: 1,
         cuts: 1,
         leaves: 0,
+        copies: 0,
         enough: None,
     });
     assert!(states > 1_000, "{states} states are too few to mean much");
@@ -487,6 +613,7 @@ fn whatever_happens_to_three_workers_no_generation_overlaps_and_the_run_ends() {
         alarms: 0,
         cuts: 1,
         leaves: 0,
+        copies: 0,
         enough: None,
     });
 }
@@ -504,7 +631,27 @@ fn whatever_happens_to_workers_that_come_and_leave_no_generation_overlaps_and_th
             alarms: 0,
             cuts: 0,
             leaves,
+            copies: 0,
             enough: Some(workers - 1),
+        });
+    }
+}
+
+#[test]
+fn wherever_a_worker_dies_while_copies_are_written_the_newest_that_counts_is_whole() {
+    for (workers, crashes, copies) in [(2, 2, 3), (3, 1, 2)] {
+        explore(GangModel {
+            workers,
+            max_restarts: 2,
+            min_workers: 1,
+            crashes,
+            hangs: 0,
+            failed_starts: 1,
+            alarms: 0,
+            cuts: 0,
+            leaves: 0,
+            copies,
+            enough: None,
         });
     }
 }

@@ -22,7 +22,7 @@ use crate::collective::GATHER;
 use crate::{GangError, Plan, Segment};
 
 /// Bytes that may move between cores together.
-const LINE: usize = 128;
+pub(crate) const LINE: usize = 128;
 /// Bits of a stamp that are the sequence number.
 const SEQUENCE_BITS: u32 = 48;
 
@@ -143,7 +143,7 @@ impl SegmentLayout {
                 expected: format!("{} bytes", segment.bytes()),
             });
         }
-        Region::map(segment, self.words())
+        Region::map(segment, 0..self.bytes(), self.words())
     }
 
     /// Bytes of words; the floats follow.

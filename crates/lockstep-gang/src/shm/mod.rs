@@ -10,6 +10,7 @@
 
 mod control;
 mod exchange;
+mod kept;
 mod layout;
 mod region;
 mod segment;
@@ -17,6 +18,10 @@ mod sharing;
 mod wait;
 
 pub use control::ShmControl;
+pub use kept::{
+    KeptNote, KeptShape, KeptState, KeptStep, KeptVersion, KeptWriter, NoteExtra, RankStamp,
+    newest_version,
+};
 pub use segment::Segment;
 pub(crate) use wait::Backoff;
 

@@ -1,4 +1,4 @@
-//! A mapped segment: the only place where shared memory is touched.
+//! A mapped part of a segment: the only place where shared memory is touched.
 //!
 //! The front of the region holds *words*, the rest *floats*; the border is fixed when it is mapped.
 //! Words are only ever accessed as atomics, so that sharing them is always sound. Floats are plain
@@ -13,9 +13,13 @@
 
 use crate::{GangError, Segment};
 use memmap2::{MmapOptions, MmapRaw};
+use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 
-/// A mapping of a whole segment.
+/// A part of a segment begins at a multiple of this, which is a whole number of pages on every machine.
+pub(crate) const PAGE: usize = 64 << 10;
+
+/// A mapping of a part of a segment.
 #[derive(Debug)]
 pub(crate) struct Region {
     map: MmapRaw,
@@ -24,16 +28,45 @@ pub(crate) struct Region {
 }
 
 impl Region {
-    /// Maps `segment` and touches all of its pages, so that no step has to.
-    pub(crate) fn map(segment: &Segment, words: usize) -> Result<Self, GangError> {
-        let map = MmapOptions::new()
-            .len(segment.bytes())
-            .populate()
+    /// Maps these bytes of `segment` and touches all of their pages, so that no step has to.
+    ///
+    /// # Panics
+    /// If the range does not begin on a page, or the segment ends before it does.
+    pub(crate) fn map(
+        segment: &Segment,
+        range: Range<usize>,
+        words: usize,
+    ) -> Result<Self, GangError> {
+        Self::map_by(segment, range, words, MmapOptions::new().populate())
+    }
+
+    /// The same without touching pages: for what is written now and then.
+    ///
+    /// # Panics
+    /// As [`map`](Self::map).
+    pub(crate) fn map_lazily(segment: &Segment, range: Range<usize>) -> Result<Self, GangError> {
+        Self::map_by(segment, range, 0, &mut MmapOptions::new())
+    }
+
+    fn map_by(
+        segment: &Segment,
+        range: Range<usize>,
+        words: usize,
+        options: &mut MmapOptions,
+    ) -> Result<Self, GangError> {
+        assert!(
+            range.start.is_multiple_of(PAGE) && range.end <= segment.bytes(),
+            "a segment of {} bytes cannot be mapped at {range:?}",
+            segment.bytes()
+        );
+        let map = options
+            .offset(range.start as u64)
+            .len(range.len())
             .map_raw(segment.file())
             .map_err(GangError::io("map shared memory"))?;
         assert!(
             words <= map.len(),
-            "a segment of {} bytes has no room for words",
+            "a mapping of {} bytes has no room for words",
             map.len()
         );
         Ok(Self { map, words })

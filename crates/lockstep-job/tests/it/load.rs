@@ -1,10 +1,10 @@
 //! From a file on disk, and what the command line says, to a job.
 
 use lockstep_job::{
-    Bytes, Data, DataRef, Every, Job, JobAugment, JobCheckpoint, JobColumns, JobDecision,
-    JobDevice, JobError, JobNetwork, JobOptimizer, JobPrecision, JobSchedule, JobTransport,
-    Location, NetworkJob, NetworkTraining, Override, Recover, Split, Storage, Train, Validation,
-    Workers, template,
+    Bytes, Data, DataRef, Every, Job, JobAugment, JobCheckpoint, JobColumns, JobCopies,
+    JobDecision, JobDevice, JobError, JobNetwork, JobOptimizer, JobPrecision, JobSchedule,
+    JobTransport, Location, NetworkJob, NetworkTraining, Override, Recover, Split, Storage, Train,
+    Validation, Workers, template,
 };
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -111,7 +111,8 @@ fn a_job_file_that_says_little_gets_the_documented_defaults() {
         job.recover,
         Recover {
             max_restarts: 3,
-            min_workers: 1
+            min_workers: 1,
+            copies: JobCopies::Auto
         }
     );
     assert_eq!(
@@ -485,6 +486,7 @@ fn rows_are_in_the_files_order_with_paths_that_can_be_set() {
         "gang.lease_s: 15.0",
         "recover.max_restarts: 3",
         "recover.min_workers: 1",
+        "recover.copies: auto",
     ];
     assert_eq!(shown, expected);
 }

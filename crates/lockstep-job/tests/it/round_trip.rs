@@ -2,12 +2,13 @@
 
 use lockstep_job::{
     Bytes, ClassWeights, Comparison, Condition, Data, DataRef, Embed, Every, Features, Job,
-    JobAugment, JobBest, JobCheckpoint, JobColumnType, JobColumns, JobCsv, JobDecision, JobDevice,
-    JobEncoding, JobFilter, JobGang, JobLayer, JobLoss, JobMetrics, JobModel, JobNetwork,
-    JobNormalise, JobOptimizer, JobPrecision, JobSchedule, JobSplit, JobThreshold, JobTransform,
-    JobTransport, Keep, Kube, Label, LearnerJob, Location, NetworkJob, NetworkTraining, Notify,
-    Occasion, Pair, Placement, PositiveClass, Recover, Resources, Run, Split, Storage, TensorBoard,
-    ThresholdRule, Toleration, Track, Train, Validation, Volume, VolumeSource, WeightRule, Workers,
+    JobAugment, JobBest, JobCheckpoint, JobColumnType, JobColumns, JobCopies, JobCsv, JobDecision,
+    JobDevice, JobEncoding, JobFilter, JobGang, JobLayer, JobLoss, JobMetrics, JobModel,
+    JobNetwork, JobNormalise, JobOptimizer, JobPrecision, JobSchedule, JobSplit, JobThreshold,
+    JobTransform, JobTransport, Keep, Kube, Label, LearnerJob, Location, NetworkJob,
+    NetworkTraining, Notify, Occasion, Pair, Placement, PositiveClass, Recover, Resources, Run,
+    Split, Storage, TensorBoard, ThresholdRule, Toleration, Track, Train, Validation, Volume,
+    VolumeSource, WeightRule, Workers,
 };
 use lockstep_measure::{Best, OwnMetric};
 use proptest::collection::vec;
@@ -506,7 +507,7 @@ prop_compose! {
                 None => Notify::default(),
             },
             gang: JobGang { transport: JobTransport::Tcp, deadline_s, ..JobGang::default() },
-            recover: Recover { max_restarts: 7, min_workers: 2 },
+            recover: Recover { max_restarts: 7, min_workers: 2, copies: JobCopies::EveryStep },
         };
         match embed {
             Some((batch, part)) => {

@@ -2,8 +2,9 @@
 
 use super::lanes::CudaLanes;
 use crate::TrainError;
+use crate::copies::copy_whole;
 use crate::device::{DeviceReplica, EpochPlan, Scorer, StateVectors};
-use lockstep_gang::SharingCollective;
+use lockstep_gang::{KeptWriter, SharingCollective};
 use lockstep_nn::LossSum;
 
 /// A replica on a GPU, without others beside it.
@@ -102,6 +103,14 @@ impl DeviceReplica for AloneReplica<'_> {
             planes: [first, second],
             average: self.average.as_deref(),
         }
+    }
+
+    fn copy_state(&mut self, to: &mut KeptWriter, _all: bool) -> Result<(), TrainError> {
+        self.settle()?;
+        self.gather_state()?;
+        self.gather_planes()?;
+        copy_whole(&self.vectors(), to);
+        Ok(())
     }
 
     fn evaluation<'b>(

@@ -10,7 +10,7 @@ use crate::average::WeightAverage;
 use crate::device::{DeviceReplica, EpochPlan, Scorer, StateVectors};
 use crate::replica::{GangReplica, StepPlan};
 use lockstep_base::progress::{Phase, enter};
-use lockstep_gang::SharingCollective;
+use lockstep_gang::{KeptWriter, SharingCollective};
 use lockstep_nn::{LossSum, MarkedPlaces};
 use std::ops::Range;
 
@@ -140,6 +140,12 @@ impl DeviceReplica for CudaGangReplica<'_> {
             planes: [first, second],
             average: self.average.as_ref().and_then(WeightAverage::values),
         }
+    }
+
+    fn copy_state(&mut self, to: &mut KeptWriter, all: bool) -> Result<(), TrainError> {
+        let average = self.average.as_ref().and_then(WeightAverage::values);
+        self.gang.copy_state(average, to, all);
+        Ok(())
     }
 
     fn evaluation<'b>(

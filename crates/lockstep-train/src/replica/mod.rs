@@ -22,7 +22,7 @@ use crate::exchange::ExchangePlan;
 use crate::lanes::LaneProgram;
 use factors::{DenseExchange, other_lanes};
 use lockstep_base::progress::{Phase, enter};
-use lockstep_gang::{CollectiveExt, GangError, SharingCollective, TreeSum};
+use lockstep_gang::{CollectiveExt, GangError, KeptWriter, SharingCollective, TreeSum};
 use lockstep_nn::threads::VectorSet;
 use lockstep_nn::{
     Batch, Buffer, Layout, LossSum, Model, StatePart, StateVector, Step, Threads, Update,
@@ -410,6 +410,37 @@ impl GangReplica {
         match there {
             None => Ok(false),
             Some(chunk) => self.fetch(chunk).map(|()| true),
+        }
+    }
+
+    /// Copies the chunks that this rank holds, those that never change only if `all` are wanted, with these weights'
+    /// `average`.
+    pub(crate) fn copy_state(&mut self, average: Option<&[f32]>, to: &mut KeptWriter, all: bool) {
+        for chunk in 0..self.collective.plan().chunks() {
+            if !self.collective.holds(chunk) || !(all || self.rates[chunk] != 0.0) {
+                continue;
+            }
+            lockstep_base::failpoint::reach("copy.chunk");
+            let range = self.collective.plan().chunk(chunk);
+            let own = self.state.vectors().map(|own| own.get(range.clone()));
+            let mut vectors = [
+                own[0],
+                own[1],
+                own[2],
+                average.map(|all| &all[range.clone()]),
+            ];
+            if let Some(home) = self.collective.home(chunk) {
+                let [first, second] = home.planes;
+                for (number, plane) in [first, second].into_iter().enumerate() {
+                    vectors[1 + number] = (!plane.is_empty()).then_some(&*plane);
+                }
+                if let Some(values) = home.values {
+                    vectors[0] = Some(values);
+                }
+            }
+            for (number, vector) in vectors.into_iter().flatten().enumerate() {
+                to.write(number, range.start, vector);
+            }
         }
     }
 

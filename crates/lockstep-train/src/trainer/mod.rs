@@ -18,6 +18,8 @@ mod trace;
 use crate::checkpoint::{Checkpointer, Vote};
 use crate::choice;
 use crate::choice::WorkerDevice;
+use crate::copies;
+use crate::copies::StateCopies;
 use crate::device::Device;
 use crate::evaluate::mean;
 use crate::sets::Sets;
@@ -115,9 +117,15 @@ impl<'a> Trainer<'a> {
             evaluation_rows,
             note: _,
         } = opened;
-        let beginning = start_state(assignment, part, sets, device.model())?;
+        let place = assignment.copies.as_ref();
+        let kept = place.map(copies::open).transpose()?;
+        let beginning = start_state(assignment, part, sets, device.model(), kept.as_ref())?;
         let told = (assignment, settings);
-        let steps = StepLoop::new(told, sets, &mut **device, &beginning, join)?;
+        let mut steps = StepLoop::new(told, sets, &mut **device, &beginning, join)?;
+        if let Some(kept) = kept.zip(place) {
+            let who = (assignment.rank, assignment.workers, assignment.generation);
+            steps.copies = StateCopies::new(kept, who, &beginning);
+        }
         let Snapshot {
             best,
             history,
@@ -243,11 +251,16 @@ impl Trainer<'_> {
                 total_s: self.steps.seconds(),
                 samples_per_s,
                 lr: Some(lr),
-                gradient_norm: self.steps.replica.gradient_norm()?,
+                gradient_norm: self.steps.gradient_norm()?,
                 best: measured.best,
             };
             self.publisher.note_epoch(&result);
             reporter.send(&FromWorker::Epoch(result))?;
+        }
+        // After it was told: what is told twice counts once, and what is not told would be missed.
+        let best = (self.evaluation.best.as_ref(), measured.best);
+        if let Some(words) = self.steps.note_epoch(best, &self.publisher.history) {
+            reporter.send(&FromWorker::Warning { words })?;
         }
         // What is due at the end of an epoch has its evaluation in it. The last one is written when all is done.
         if vote == Vote::Checkpoint && !self.is_done() {

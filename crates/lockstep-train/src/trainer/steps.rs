@@ -4,9 +4,10 @@ use super::lane_sums::{LaneExchange, LossByStep, total};
 use super::profile::Profiler;
 use super::trace::Tracer;
 use crate::checkpoint::{Checkpointer, StepEnd, Vote};
+use crate::copies::StateCopies;
 use crate::device::{Device, DeviceReplica, EpochPlan, Objective, ReplicaSetup};
 use crate::sets::Sets;
-use crate::snapshot::{Position, Snapshot};
+use crate::snapshot::{Best, Position, Snapshot};
 use crate::{TrainError, numerics};
 use lockstep_base::progress::{Phase, enter};
 use lockstep_events::Metrics;
@@ -31,6 +32,12 @@ pub(super) struct StepLoop<'a> {
     plateau: Option<(u32, f64)>,
     steps_per_epoch: u64,
     pub(super) replica: Box<dyn DeviceReplica + 'a>,
+    /// Copies of the state that outlive a worker.
+    pub(super) copies: StateCopies,
+    /// The norm of the gradient that training goes on after, until there is another one.
+    norm_before: Option<f64>,
+    /// Whether the epoch has no steps left to do here, and the position has the sums of all lanes.
+    has_whole_sums: bool,
     /// Samples in a full batch, and in the last one of an epoch.
     batches: [usize; 2],
     pub(super) position: Position,
@@ -47,6 +54,28 @@ pub(super) struct StepLoop<'a> {
     profiler: Option<Profiler>,
     /// Marks what was computed; rank 0 alone does.
     tracer: Option<Tracer>,
+}
+
+/// What a rank wants after a step, and whether it wants the state copied. The largest vote counts for both: so rank 0 may
+/// have to wait with a copy that is not due at the end of an epoch, where all want one.
+struct StepVote {
+    vote: Vote,
+    copied: bool,
+}
+
+impl From<StepVote> for u64 {
+    fn from(of: StepVote) -> Self {
+        2 * of.vote as u64 + u64::from(of.copied)
+    }
+}
+
+impl From<u64> for StepVote {
+    fn from(word: u64) -> Self {
+        Self {
+            vote: Vote::from(word / 2),
+            copied: word % 2 == 1,
+        }
+    }
 }
 
 /// How long things took.
@@ -101,6 +130,9 @@ impl<'a> StepLoop<'a> {
             lane_exchange: LaneExchange::new(lanes, workers),
             loss: LossByStep::new(lanes, steps_per_epoch, position.step),
             replica: device.replica(sets, setup, beginning, collective)?,
+            copies: StateCopies::none(),
+            norm_before: beginning.gradient_norm,
+            has_whole_sums: false,
             steps_per_epoch,
             optimizer,
             batches,
@@ -117,6 +149,12 @@ impl<'a> StepLoop<'a> {
         self.clock.epoch = Some((Instant::now(), self.clock.samples));
         let epoch = self.position.epochs + 1;
         let done = self.position.step_in_epoch;
+        self.copies.resume();
+        // It may have been left when all of its steps were done, and those of all lanes were added up.
+        self.has_whole_sums = self.is_epoch_complete();
+        if self.has_whole_sums {
+            return Ok(epoch);
+        }
         let first_step = self.position.step - done;
         let update = |number| self.optimizer.at(number, self.schedule.rate(number));
         self.replica.begin_epoch(EpochPlan {
@@ -164,6 +202,23 @@ impl<'a> StepLoop<'a> {
         }
     }
 
+    /// Writes what an epoch that ended came to beside the copies of the state. Says what a person should know.
+    pub(super) fn note_epoch(
+        &mut self,
+        best: (Option<&Best>, bool),
+        history: &str,
+    ) -> Option<String> {
+        self.copies.note(&self.position, best, history)
+    }
+
+    /// The norm of the last gradient before it was clipped.
+    pub(super) fn gradient_norm(&mut self) -> Result<Option<f64>, TrainError> {
+        match self.replica.gradient_norm()? {
+            None => Ok(self.norm_before),
+            norm => Ok(norm),
+        }
+    }
+
     /// The learning rate of the last step.
     pub(super) fn last_rate(&self) -> f64 {
         f64::from(self.schedule.rate(self.position.step.saturating_sub(1)))
@@ -203,20 +258,15 @@ impl<'a> StepLoop<'a> {
         let enough = self.max_steps.is_some_and(|most| end.step >= most);
         let wish = if enough { Wish::Stop } else { wish };
         let vote = checkpoints.vote(wish, end);
-        let vote = Vote::from(self.replica.finish(vote as u64)?);
+        let copied = self.copies.wants(is_last, vote == Vote::Checkpoint);
+        let cast = StepVote { vote, copied };
+        let StepVote { vote, copied } = StepVote::from(self.replica.finish(cast.into())?);
         enter(Phase::Exchange);
         let (exchange, replica) = (&mut self.lane_exchange, &mut *self.replica);
         self.loss.end_step(end.step, is_last, exchange, replica)?;
         enter(Phase::Other);
         if let Some(profiler) = &mut self.profiler {
             profiler.after(number + 1, since, reporter)?;
-        }
-        self.position.step += 1;
-        self.position.step_in_epoch += 1;
-        self.clock.samples += batch as u64;
-        if first {
-            self.replica.settle()?;
-            reporter.send(&FromWorker::FirstStep { step: number })?;
         }
         if let Some(tracer) = &mut self.tracer {
             if first {
@@ -225,9 +275,21 @@ impl<'a> StepLoop<'a> {
             if tracer.is_marked(end.step) {
                 self.replica.mark()?;
             }
-            if tracer.is_full() {
+            // Of a step that is not done again marks would be missed.
+            if tracer.is_full() || copied {
                 self.tell_marks(reporter)?;
             }
+        }
+        if copied {
+            let place = (end.step, self.seconds());
+            self.copies.copy(&mut *self.replica, place)?;
+        }
+        self.position.step += 1;
+        self.position.step_in_epoch += 1;
+        self.clock.samples += batch as u64;
+        if first {
+            self.replica.settle()?;
+            reporter.send(&FromWorker::FirstStep { step: number })?;
         }
         if self.rank == 0 && number == self.catch_up {
             reporter.send(&FromWorker::CaughtUp)?;
@@ -301,6 +363,9 @@ impl<'a> StepLoop<'a> {
 
     /// Brings every lane's sum of the epoch to every rank.
     fn share_lane_sums(&mut self) -> Result<(), TrainError> {
+        if self.has_whole_sums {
+            return Ok(());
+        }
         let sums = &mut self.position.lane_sums;
         sums.copy_from_slice(self.replica.epoch_losses()?);
         self.lane_exchange.share(sums, self.replica.collective())

@@ -31,6 +31,7 @@ mod scratch;
 pub(crate) mod script_process;
 pub(crate) mod serve;
 pub(crate) mod serve_model;
+pub(crate) mod simulate;
 pub(crate) mod submit;
 pub(crate) mod task_worker;
 pub(crate) mod tune;

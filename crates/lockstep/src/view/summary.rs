@@ -139,6 +139,7 @@ pub(crate) fn restarted(restart: &Restart) -> String {
     let workers = words::plural(restart.workers, "worker");
     let from = match &restart.from {
         Some(path) => format!("from {}", from_here(path.as_ref())),
+        None if restart.step > 0 => format!("from step {}, kept in memory", restart.step),
         None => "from the beginning".to_owned(),
     };
     format!(

@@ -136,12 +136,18 @@ impl Supervisor<'_> {
             warnings,
             incarnation,
         } = (self.watch.begin_generation)(generation)?;
+        let copy = self.gang.newest_copy(step);
+        let (resume, step) = match copy {
+            Some(copy) => (None, copy.step),
+            None => (resume, step),
+        };
         for message in warnings.into_iter().filter(|_| generation > 1) {
             self.emit(Event::Warning { message });
         }
         let beginning = StartingPoint {
             generation,
             resume,
+            copy,
             incarnation,
             catch_up: self.losses.furthest(),
             seats,

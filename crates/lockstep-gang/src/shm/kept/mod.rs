@@ -1,0 +1,248 @@
+//! The state of a gang, kept in shared memory that outlives its workers.
+//!
+//! A worker that is killed leaves its own memory half way through an update. So there are two *versions* of the state
+//! beside the one that is worked on, and the ranks write them in turn: each writes its share of the older one, and then
+//! *stamps* it. A version counts once all ranks of its generation have stamped it, and until then the other one does.
+//!
+//! ```text
+//! words    header       magic, shape
+//!          each version and rank   a stamp: generation and number of the version, its step, the gang's size; two facts
+//!          each version and lane   what the lane has summed up in the epoch in progress
+//!          each note    a stamp, how long it is, and which extra vector belongs to it
+//! floats   each version its vectors
+//!          extra        two vectors that notes are about
+//!          notes        two texts that one rank writes in turn
+//! ```
+//!
+//! # The protocol
+//! 1. A generation begins when no rank of an earlier one works any more. It goes on from one version, and its ranks write
+//!    the other one first.
+//! 2. To keep a step, each rank [`begin`](KeptWriter::begin)s, which takes back its stamp, writes its share, and
+//!    [`complete`](KeptWriter::complete)s. Nobody begins the next step before all have come to a barrier after that.
+//!
+//! # Why one version is always whole
+//! A rank takes back its stamp of version *n-2* when it begins *n*. By then it has passed the barrier of *n-1*, which all
+//! ranks came to after they had stamped *n-1*. So when the first number of *n-2* is overwritten, *n-1* is whole, and it
+//! stays so until all have stamped *n*. A process may be killed between any two of its instructions: what it wrote before
+//! is there for all others, in the order of the fences.
+//!
+//! *Notes* hold what changes with an epoch alone. One rank writes them, each into the place of the older one, and the
+//! newest whole one counts.
+
+mod places;
+mod writer;
+
+pub use places::KeptShape;
+pub use writer::{KeptStep, KeptWriter, NoteExtra};
+
+use super::layout::LINE;
+use super::region::Region;
+use crate::{GangError, Segment};
+use places::{LANE_WORDS, Places};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+/// Says that this is a kept state, in this version of the layout.
+const MAGIC: u64 = u64::from_le_bytes(*b"lockkep\x01");
+
+/// What a rank says of a version that it has completed; all zeros if it has not.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct RankStamp {
+    /// Generation and number of the version: larger means newer.
+    pub stamp: u64,
+    /// Steps that were done.
+    pub step: u64,
+    /// Ranks of the generation.
+    pub ranks: u64,
+}
+
+/// Which of two versions is the newest that all ranks have completed.
+///
+/// `stamps` are what the ranks say of each, as many as there may be.
+pub fn newest_version(stamps: [&[RankStamp]; 2]) -> Option<usize> {
+    let whole = |of: &[RankStamp]| {
+        let first = *of.first()?;
+        let ranks = of.get(..first.ranks as usize)?;
+        (first.stamp > 0 && ranks.iter().all(|rank| *rank == first)).then_some(first.stamp)
+    };
+    let versions = stamps.map(whole);
+    let newest = versions.iter().flatten().max()?;
+    versions.iter().position(|of| of.as_ref() == Some(newest))
+}
+
+/// A version that all ranks have completed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeptVersion {
+    /// Which of the two it is.
+    pub number: usize,
+    /// Steps that were done.
+    pub step: u64,
+}
+
+/// What was written of an epoch.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KeptNote {
+    /// The text.
+    pub text: Vec<u8>,
+    /// The vector that belongs to it, if any does.
+    pub extra: Option<Vec<f32>>,
+}
+
+/// The kept state of a gang, to be read while nobody writes.
+#[derive(Debug)]
+pub struct KeptState {
+    /// Words and versions.
+    region: Region,
+    /// What is rarely written; none for the coordinator, which only looks which versions are whole.
+    rare: Option<Region>,
+    places: Places,
+}
+
+impl KeptState {
+    /// Prepares the part of `segment` that begins at `at`. Only the part that says which versions are whole is mapped.
+    ///
+    /// # Errors
+    /// When it cannot be mapped.
+    pub fn create(segment: &Segment, at: usize, shape: KeptShape) -> Result<Self, GangError> {
+        let places = Places::of(&shape);
+        let region = Region::map(segment, at..at + places.words, places.words)?;
+        for (number, word) in shape.numbers().into_iter().enumerate() {
+            region.word(8 * (1 + number)).store(word as u64, Relaxed);
+        }
+        region.word(0).store(MAGIC, Release);
+        Ok(Self {
+            region,
+            rare: None,
+            places,
+        })
+    }
+
+    /// Opens what was prepared at `at` in `segment`.
+    ///
+    /// # Errors
+    /// When nothing was prepared there, or it cannot be mapped.
+    pub fn open(segment: &Segment, at: usize) -> Result<Self, GangError> {
+        let missing = || GangError::Mismatch {
+            what: "the kept state in shared memory",
+            found: "another one".to_owned(),
+            expected: "one that was prepared".to_owned(),
+        };
+        if at + LINE > segment.bytes() {
+            return Err(missing());
+        }
+        let header = Region::map(segment, at..at + LINE, LINE)?;
+        if header.word(0).load(Acquire) != MAGIC {
+            return Err(missing());
+        }
+        let number = |number: usize| header.word(8 * (1 + number)).load(Relaxed) as usize;
+        let shape = KeptShape {
+            vectors: number(0),
+            len: number(1),
+            lanes: number(2),
+            ranks: number(3),
+            note: number(4),
+            extra: number(5) == 1,
+        };
+        let places = Places::of(&shape);
+        if at + places.end > segment.bytes() {
+            return Err(missing());
+        }
+        let region = Region::map(segment, at..at + places.rare, places.words)?;
+        let rare = Region::map_lazily(segment, at + places.rare..at + places.end)?;
+        Ok(Self {
+            region,
+            rare: Some(rare),
+            places,
+        })
+    }
+
+    /// What is kept.
+    pub fn shape(&self) -> &KeptShape {
+        &self.places.shape
+    }
+
+    /// The newest version that is whole.
+    pub fn newest(&self) -> Option<KeptVersion> {
+        let stamps = [0, 1].map(|version| self.stamps(version));
+        let number = newest_version(stamps.each_ref().map(Vec::as_slice))?;
+        let step = stamps[number][0].step;
+        Some(KeptVersion { number, step })
+    }
+
+    /// Forgets both versions: what follows begins with something else.
+    pub fn clear(&self) {
+        for version in [0, 1] {
+            for rank in 0..self.places.shape.ranks {
+                self.region
+                    .word(self.places.rank(version, rank))
+                    .store(0, Release);
+            }
+        }
+        for note in [0, 1] {
+            self.region.word(self.places.note(note)).store(0, Release);
+        }
+    }
+
+    fn stamps(&self, version: usize) -> Vec<RankStamp> {
+        let stamp = |rank| {
+            let at = self.places.rank(version, rank);
+            match self.region.word(at).load(Acquire) {
+                0 => RankStamp::default(),
+                stamp => RankStamp {
+                    stamp,
+                    step: self.region.word(at + 8).load(Relaxed),
+                    ranks: self.region.word(at + 16).load(Relaxed),
+                },
+            }
+        };
+        (0..self.places.shape.ranks).map(stamp).collect()
+    }
+
+    /// What rank 0 has added to a version that is whole.
+    pub fn facts(&self, version: KeptVersion) -> [f64; 2] {
+        let at = self.places.rank(version.number, 0) + 24;
+        [0, 8].map(|word| f64::from_bits(self.region.word(at + word).load(Relaxed)))
+    }
+
+    /// What each lane had summed up in a version that is whole.
+    pub fn lanes(&self, version: KeptVersion) -> Vec<[u64; LANE_WORDS]> {
+        let lane = |lane| {
+            let at = self.places.lane(version.number, lane);
+            [0, 8, 16].map(|word| self.region.word(at + word).load(Relaxed))
+        };
+        (0..self.places.shape.lanes).map(lane).collect()
+    }
+
+    /// A vector of a version that is whole.
+    pub fn vector(&self, version: KeptVersion, vector: usize) -> Vec<f32> {
+        let at = self.places.vector(version.number, vector);
+        // SAFETY: whoever reads does so before its generation keeps its first step, and that goes into the other version;
+        // none of an earlier generation works any more.
+        unsafe { self.region.floats(at, self.places.shape.len) }.to_vec()
+    }
+
+    /// The newest note that is whole.
+    pub fn note(&self) -> Option<KeptNote> {
+        let stamps = [0, 1].map(|note| self.region.word(self.places.note(note)).load(Acquire));
+        let newest = usize::from(stamps[1] > stamps[0]);
+        if stamps[newest] == 0 {
+            return None;
+        }
+        let at = self.places.note(newest);
+        let length = self.region.word(at + 8).load(Relaxed) as usize;
+        let extra = self.region.word(at + 16).load(Relaxed) as usize;
+        let rare = self.rare.as_ref()?;
+        let words = length.div_ceil(4);
+        // SAFETY: only the writer of notes touches them, and what it writes next goes elsewhere.
+        let text = unsafe { rare.floats(self.places.text(newest), words) };
+        let mut text: Vec<u8> = text
+            .iter()
+            .flat_map(|word| word.to_bits().to_le_bytes())
+            .collect();
+        text.truncate(length);
+        let extra = extra.checked_sub(1).map(|extra| {
+            // SAFETY: as above: the vector of the newest note is not the one that is written next.
+            unsafe { rare.floats(self.places.extra(extra), self.places.shape.len) }.to_vec()
+        });
+        Some(KeptNote { text, extra })
+    }
+}
