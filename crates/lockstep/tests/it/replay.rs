@@ -79,46 +79,46 @@ fn data_that_were_changed_are_named_before_anything_is_trained() {
     assert!(!ran.stdout.contains("\"event\":\"epoch\""));
 }
 
-/// Rewrites the marks of the first line of `trace.jsonl` that has some.
-fn tamper(run: &Path, change: impl Fn(&mut String)) {
+/// Changes the mark of a tensor after a step in `trace.jsonl`, and returns the tensor's name.
+fn tamper(run: &Path, step: u64, tensor: usize) -> String {
     let path = run.join("trace.jsonl");
     let text = fs::read_to_string(&path).unwrap();
     let mut lines: Vec<Value> = text
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
-    let line = lines.iter_mut().find(|line| line["marks"].is_string());
-    let line = line.unwrap();
+    let names = lines[0]["tensors"].as_array().unwrap().clone();
+    // Eight digits are a mark; before the tensors' marks of a step comes the loss's.
+    let of_step = 8 * (names.len() + 1);
+    let steps_of = |line: &Value| {
+        let (first, marks) = (line["step"].as_u64(), line["marks"].as_str());
+        let steps = marks.map_or(0, |marks| marks.len() / of_step);
+        first.unwrap_or(0)..first.unwrap_or(0) + steps as u64
+    };
+    let line = lines.iter_mut().find(|line| steps_of(line).contains(&step));
+    let line = line.expect("a line that has the step");
+    let at = (step - steps_of(line).start) as usize * of_step + 8 * (1 + tensor);
     let mut marks = line["marks"].as_str().unwrap().to_owned();
-    change(&mut marks);
+    let other = if &marks[at..=at] == "0" { "1" } else { "0" };
+    marks.replace_range(at..=at, other);
     line["marks"] = marks.into();
     let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
     fs::write(path, lines.join("\n") + "\n").unwrap();
+    names[tensor].as_str().unwrap().to_owned()
 }
 
 #[test]
 fn the_first_step_and_the_layer_that_differ_are_named() {
     let place = Place::new();
     let run = folder(&place.train(&[]));
-    let text = fs::read_to_string(run.join("trace.jsonl")).unwrap();
-    let names: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
-    let names = names["tensors"].as_array().unwrap();
-    // The mark of the fourth tensor after the fifth step; before the tensors' marks comes the loss's.
-    let at = 8 * (4 * (names.len() + 1) + 1 + 3);
-    tamper(&run, |marks| {
-        let other = match &marks[at..=at] {
-            "0" => "1",
-            _ => "0",
-        };
-        marks.replace_range(at..=at, other);
-    });
+    let name = tamper(&run, 5, 3);
     let ran = replay(&place, &run, &["--workers", "1"]);
     assert_eq!(ran.code, Some(1));
     let verdict = verdict(&ran);
     assert_eq!(verdict["difference"]["step"], 5, "{verdict}");
     let tensors = verdict["difference"]["tensors"].as_array().unwrap();
-    assert_eq!(tensors[..], [names[3].clone()], "{verdict}");
-    let words = format!("after step 5 these differ: {}", names[3].as_str().unwrap());
+    assert_eq!(tensors[..], [Value::from(name.as_str())], "{verdict}");
+    let words = format!("after step 5 these differ: {name}");
     assert!(ran.stderr.contains(&words), "{}", ran.stderr);
 }
 
