@@ -117,33 +117,6 @@ impl Training {
         )
     }
 
-    /// Overwrites the state vector.
-    ///
-    /// # Errors
-    /// As [`Training::read_values`].
-    pub fn write_values(&mut self, from: &[f32]) -> Result<(), CudaError> {
-        self.write("the state vector", self.plan.update.values, from)?;
-        match self.plan.average.filter(|_| !self.extras.is_averaged) {
-            Some(average) => self.write("the average of the weights", average.values, from),
-            None => Ok(()),
-        }
-    }
-
-    /// Overwrites one of the optimizer's vectors.
-    ///
-    /// # Errors
-    /// As [`Training::read_values`].
-    ///
-    /// # Panics
-    /// When the optimizer has no such vector.
-    pub fn write_plane(&mut self, plane: usize, from: &[f32]) -> Result<(), CudaError> {
-        self.write(
-            "a vector of the optimizer",
-            self.plan.update.planes[plane],
-            from,
-        )
-    }
-
     pub(super) fn read(
         &self,
         what: &'static str,
