@@ -57,7 +57,7 @@ test-tools: ## Bring what tests need of the system, Node and Chromium: by apt-ge
 test-fast: cargo ## Run the unit tests only
 	@cargo test --workspace --lib --bins
 
-test-long: cargo ## Run the tests that take long or bring gigabytes: soak, 500 steps in fixed16, 5 GiB of Parquet, an older Ray, CLIP beside transformers, PyTorch and TensorFlow as gangs
+test-long: cargo ## Run the tests that take long or bring gigabytes: soak, 500 steps in fixed16, large networks on an emulated GPU, 5 GiB of Parquet, an older Ray, CLIP beside transformers, PyTorch and TensorFlow as gangs
 	@cargo test --workspace --test soak -- --include-ignored
 	@cargo test --workspace --test it -- --include-ignored memory::
 	@cargo test --workspace --test it -- --ignored --nocapture clip_real::
@@ -65,6 +65,7 @@ test-long: cargo ## Run the tests that take long or bring gigabytes: soak, 500 s
 	@LOCKSTEP_TEST_RAY=2.53.0 cargo test --workspace --test peers -- submit::
 	@cargo test --workspace --test peers -- --ignored python:: scripts:: bench:: serve_jobs::
 	@cargo test --workspace --test it -- --ignored scripts:: serve_api:: fixed16::
+	@cargo test --package lockstep-cuda --test it -- --ignored emulated::
 
 test-kube: cargo ## Build a control plane of Kubernetes once (Go; minutes), and run jobs through it (root, for KubeRay)
 	@cargo test --workspace --test peers -- --ignored --nocapture kube::
