@@ -188,8 +188,10 @@ def copy(room):
     """The coordinator's program in Ray's object store, for nodes that do not have it."""
     with room["copying"]:
         if "copy" not in room:
-            with open(room["program"], "rb") as file:
-                room["copy"] = ray.put(file.read())
+            content = room["own"].read()
+            if len(content) != room["size"]:
+                raise OSError(f"{room['program']} was changed while the job began")
+            room["copy"] = ray.put(content)
         return room["copy"]
 
 

@@ -100,6 +100,8 @@ def main():
     if order is None:
         return
     try:
+        # Opened before any other node unpacks the job, which may write the file anew.
+        program = open(order["program"], "rb")
         look_for_head()
         ray.init(address="auto", log_to_driver=False, logging_level="error", namespace=order["name"])
         # Ray sends SIGTERM to all descendants of a job's command that is stopped; the coordinator ends this one.
@@ -111,7 +113,7 @@ def main():
         return
     strict = order["place"] == "STRICT_SPREAD"
     turn = threading.Lock() if strict else contextlib.nullcontext()
-    room = {**order, "copying": threading.Lock(), "turn": turn, "draining": {}}
+    room = {**order, "copying": threading.Lock(), "turn": turn, "draining": {}, "own": program}
     hosts = room["hosts"] = [Host(room, seat) for seat in range(order["workers"])]
 
     def make_room():

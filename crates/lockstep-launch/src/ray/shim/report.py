@@ -12,6 +12,7 @@ Only the public API of Ray is used, but for the question which nodes drain, whic
 """
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -36,6 +37,7 @@ TELL_S = 2.0  # How often it is said that room is waited for.
 AUTOSCALER_S = 3.0  # How often the autoscaler is asked what it brings, while room is waited for.
 DRAIN_S = 1.0  # How often it is asked which nodes are about to be taken away.
 CLOSE_S = 5.0  # How long good manners may take when the coordinator is gone.
+UNPACK_S = 20.0  # How long Ray may take to unpack a job's folder once more.
 CONNECT_S = 5.0  # How long the head may take to accept a connection.
 BACKLOG = 1 << 20  # Bytes of output that an actor holds before it lets its worker wait.
 

@@ -60,9 +60,15 @@ class Seat:
     @ray.method(concurrency_group="orders")
     def arrive(self, program, size):
         """Says where this is, and whether the coordinator's program is here too."""
-        self.program = program
-        found = os.path.exists(program) and os.path.getsize(program) == size
-        return ray.get_runtime_context().get_node_id(), ray.util.get_node_ip_address(), found
+        self.program, self.size = program, size
+        return ray.get_runtime_context().get_node_id(), ray.util.get_node_ip_address(), self.is_whole()
+
+    def is_whole(self):
+        """Whether the program is here, and nobody is writing it."""
+        try:
+            return os.path.getsize(self.program) == self.size
+        except OSError:
+            return False
 
     @ray.method(concurrency_group="orders")
     def take(self, copy):
@@ -72,7 +78,7 @@ class Seat:
         folder = os.path.join(cache, "programs")
         os.makedirs(folder, mode=0o700, exist_ok=True)
         digest = hashlib.sha256(copy).hexdigest()
-        self.program = os.path.join(folder, digest)
+        self.program, self.size = os.path.join(folder, digest), len(copy)
         if hash_of(self.program) != digest:
             keep(copy, self.program)
 
@@ -87,17 +93,7 @@ class Seat:
         # The kernel ends the worker with the thread that started it, so this one waits until it ended.
         kills = oom_kills()
         try:
-            with self.changed:
-                if launch in self.processes:
-                    raise InterruptedError("it was ended before it began")
-                process = subprocess.Popen(
-                    [self.program, command],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.PIPE if speaks else subprocess.STDOUT,
-                    env={**os.environ, "LOCKSTEP_PARENT": str(os.getpid()), "LOCKSTEP_CORES": cores()},
-                )
-                self.processes[launch] = process
+            process = self.spawn(launch, command, speaks)
         except OSError as error:
             begun.set()
             self.note(launch, "wrote", f"cannot start {self.program}: {error}\n".encode())
@@ -122,6 +118,29 @@ class Seat:
         if code == -9 and oom_kills() > kills:
             end = {"oom": True}
         self.note(launch, "ended", end)
+
+    def spawn(self, launch, command, speaks):
+        """Starts a process. Raylets of one machine share the folder of a job, and each unpacks it anew: then the program
+        is not there for a moment, or not whole, or may not be executed yet."""
+        until = time.monotonic() + UNPACK_S
+        while True:
+            try:
+                with self.changed:
+                    if launch in self.processes:
+                        raise InterruptedError("it was ended before it began")
+                    self.processes[launch] = subprocess.Popen(
+                        [self.program, command],
+                        stdin=subprocess.PIPE,
+                        stdout=subprocess.PIPE,
+                        stderr=subprocess.PIPE if speaks else subprocess.STDOUT,
+                        env={**os.environ, "LOCKSTEP_PARENT": str(os.getpid()), "LOCKSTEP_CORES": cores()},
+                    )
+                    return self.processes[launch]
+            except OSError as error:
+                unpacked = self.is_whole() and os.access(self.program, os.X_OK) and error.errno != errno.ETXTBSY
+                if unpacked or time.monotonic() > until or isinstance(error, InterruptedError):
+                    raise
+            time.sleep(0.05)
 
     def read(self, launch, stream, kind):
         while piece := os.read(stream.fileno(), 1 << 16):

@@ -26,6 +26,32 @@ fn actors_of_ray_conform_to_what_is_asked_of_a_launcher() {
     });
 }
 
+#[test]
+fn a_program_that_is_unpacked_once_more_while_a_worker_starts_is_waited_for() {
+    let cluster = cluster();
+    let folder = tempfile::tempdir().unwrap();
+    let (path, whole) = (folder.path().join("program"), folder.path().join("whole"));
+    write_script(&path, "read line; exit 7");
+    write_script(&whole, "read line; exit 7");
+    let mut launcher = launcher(&cluster, path.clone());
+    // As Ray does: the old one goes, the new one grows, and may be executed in the end.
+    fs::remove_file(&path).unwrap();
+    let unpack = std::thread::spawn(move || {
+        let pause = || std::thread::sleep(Duration::from_millis(300));
+        pause();
+        fs::write(&path, "#!/bin/sh\n").unwrap();
+        pause();
+        fs::write(&path, fs::read(&whole).unwrap()).unwrap();
+        pause();
+        fs::rename(&whole, &path).unwrap();
+    });
+    let heard = conformance::NoticeChannel::default();
+    let spec = conformance::spec(1, 1);
+    launcher.start(&spec, heard.notify()).unwrap();
+    assert_eq!(heard.end(spec.id), WorkerEnd::Code(7));
+    unpack.join().unwrap();
+}
+
 /// A launcher on the cluster whose program is at `program`.
 fn launcher(cluster: &RayCluster, program: PathBuf) -> Box<dyn Launcher> {
     let request = RayRequest {
