@@ -31,7 +31,7 @@ struct TakenPart {
 
 // The batch of this step out of a ring of slots, as the host wrote it there.
 struct Take {
-    TakenPart parts[8];
+    TakenPart parts[9];
     // The factor of the step, which goes to its place among those of the epoch; without it, there are none.
     double *factor;
     double *factors;
@@ -44,7 +44,7 @@ struct Take {
 KERNEL(take, 256, Take) {
     const Progress &progress = *a.begin.progress;
     const u64 slot = progress.step % a.slots * a.stride;
-    for (u32 k = 0; k < 8; k++) {
+    for (u32 k = 0; k < 9; k++) {
         const TakenPart &part = a.parts[k];
         // Parts begin at multiples of 256 bytes.
         const u64 whole = part.words / 4;

@@ -1,5 +1,6 @@
 // Images of a data set that lies in the device's memory, as a network sees them in a step: parts of them, mirrored, turned,
-// scaled, in other colours, and normalised. How each is seen, the host says; what it comes to has the bits of lockstep-data.
+// scaled, in other colours, normalised, and mixed with others. How each is seen, the host says; what it comes to has the bits
+// of the processor.
 #include "lockstep.cuh"
 
 constexpr u32 THREADS = 256;
@@ -40,6 +41,22 @@ struct SeeImages {
     float most;
 };
 
+// With what the image of a row is mixed.
+struct MixedImage {
+    u32 sample;
+    // Its share of each value; or whether it lies over the image instead, and which rows and columns show it then.
+    float share;
+    u32 is_over;
+    u32 rows[2];
+    u32 columns[2];
+    SeenImage seen;
+};
+
+struct MixImages {
+    SeeImages images;
+    MixedImage *mixed;
+};
+
 // A pixel of at most 4 channels.
 struct Pixel {
     float values[4];
@@ -64,12 +81,12 @@ DEVICE float grey(const SeeImages &a, const Pixel &pixel) {
     return sum / (float)a.channels;
 }
 
-// Writes a pixel, normalised.
-DEVICE void write_pixel(const SeeImages &a, const Pixel &pixel, float *to) {
-#pragma unroll
-    for (u32 c = 0; c < 4; c++) {
-        if (c < a.channels) to[c] = (pixel.values[c] - a.shift[c]) / a.scale[c];
-    }
+DEVICE float normalised(const SeeImages &a, const Pixel &pixel, u32 c) {
+    return (pixel.values[c] - a.shift[c]) / a.scale[c];
+}
+
+DEVICE bool is_within(const u32 rows[2], const u32 columns[2], u32 row, u32 column) {
+    return (row >= rows[0]) & (row < rows[1]) & (column >= columns[0]) & (column < columns[1]);
 }
 
 DEVICE Pixel black() { return {{0.0f, 0.0f, 0.0f, 0.0f}}; }
@@ -140,12 +157,11 @@ DEVICE Pixel coloured(const SeeImages &a, const SeenImage &seen, Pixel pixel, fl
             pixel.values[c] = clamped(own + seen.saturation * (pixel.values[c] - own), 0.0f, a.most);
         }
     }
-    const bool is_erased = (row >= seen.erased_rows[0]) & (row < seen.erased_rows[1]) &
-                           (column >= seen.erased_columns[0]) & (column < seen.erased_columns[1]);
-    return is_erased ? black() : pixel;
+    return is_within(seen.erased_rows, seen.erased_columns, row, column) ? black() : pixel;
 }
 
-// The mean grey of an image, added up pixel by pixel in their order: one thread adds what all have found. Pixels are kept in x.
+// The mean grey of an image, added up pixel by pixel in their order: one thread adds what all have found. Pixels are kept in x,
+// if it is there.
 DEVICE float mean_grey(const SeeImages &a, const SeenImage &seen, u64 image, float *x) {
     __shared__ float greys[THREADS];
     __shared__ float mean;
@@ -158,7 +174,7 @@ DEVICE float mean_grey(const SeeImages &a, const SeenImage &seen, u64 image, flo
             greys[threadIdx.x] = grey(a, pixel);
 #pragma unroll
             for (u32 c = 0; c < 4; c++) {
-                if (c < a.channels) x[(u64)i * a.channels + c] = pixel.values[c];
+                if (x && c < a.channels) x[(u64)i * a.channels + c] = pixel.values[c];
             }
         }
         __syncthreads();
@@ -173,22 +189,28 @@ DEVICE float mean_grey(const SeeImages &a, const SeenImage &seen, u64 image, flo
     return mean;
 }
 
+DEVICE bool has_contrast(const SeenImage &seen) { return seen.is_mapped && seen.contrast != 1.0f; }
+
+// A pixel as it is seen, before it is normalised.
+DEVICE Pixel seen_pixel(const SeeImages &a, const SeenImage &seen, u64 image, float mean, u32 row, u32 column) {
+    if (!seen.is_mapped) return part_of(a, seen, image, row, column);
+    return coloured(a, seen, mapped(a, seen, image, row, column), mean, row, column);
+}
+
 // The first direction of the grid has a row of the batch, the second parts of its image; there is one part where contrast changes.
 KERNEL(see_images, THREADS, SeeImages) {
     const u32 pixels = a.height * a.width;
     const SeenImage &seen = a.seen[blockIdx.x];
     const u64 len = (u64)pixels * a.channels, image = a.samples[blockIdx.x] * len;
     float *x = a.x + blockIdx.x * len;
-    const bool is_contrast = seen.is_mapped && seen.contrast != 1.0f;
+    const bool is_contrast = has_contrast(seen);
     const float mean = is_contrast ? mean_grey(a, seen, image, x) : 0.0f;
     for (u32 i = blockIdx.y * THREADS + threadIdx.x; i < pixels; i += gridDim.y * THREADS) {
         const u32 row = i / a.line, column = i % a.line;
         float *to = x + (u64)i * a.channels;
         Pixel pixel;
-        if (!seen.is_mapped) {
-            pixel = part_of(a, seen, image, row, column);
-        } else if (!is_contrast) {
-            pixel = coloured(a, seen, mapped(a, seen, image, row, column), mean, row, column);
+        if (!is_contrast) {
+            pixel = seen_pixel(a, seen, image, mean, row, column);
         } else {
             pixel = black();
 #pragma unroll
@@ -197,6 +219,31 @@ KERNEL(see_images, THREADS, SeeImages) {
             }
             pixel = coloured(a, seen, pixel, mean, row, column);
         }
-        write_pixel(a, pixel, to);
+#pragma unroll
+        for (u32 c = 0; c < 4; c++) {
+            if (c < a.channels) to[c] = normalised(a, pixel, c);
+        }
+    }
+}
+
+// Mixes what see_images has written with the other image of each row.
+KERNEL(mix_images, THREADS, MixImages) {
+    const SeeImages &images = a.images;
+    const u32 pixels = images.height * images.width;
+    const MixedImage &mixed = a.mixed[blockIdx.x];
+    const u64 len = (u64)pixels * images.channels, other = mixed.sample * len;
+    float *x = images.x + blockIdx.x * len;
+    const float mean = has_contrast(mixed.seen) ? mean_grey(images, mixed.seen, other, nullptr) : 0.0f;
+    for (u32 i = blockIdx.y * THREADS + threadIdx.x; i < pixels; i += gridDim.y * THREADS) {
+        const u32 row = i / images.line, column = i % images.line;
+        if (mixed.is_over && !is_within(mixed.rows, mixed.columns, row, column)) continue;
+        const Pixel pixel = seen_pixel(images, mixed.seen, other, mean, row, column);
+        float *to = x + (u64)i * images.channels;
+#pragma unroll
+        for (u32 c = 0; c < 4; c++) {
+            if (c >= images.channels) continue;
+            const float value = normalised(images, pixel, c);
+            to[c] = mixed.is_over ? value : to[c] + mixed.share * (value - to[c]);
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Images in a GPU's memory as they are stored, and how a row of a batch shows one of them.
+//! Images in a GPU's memory as they are stored, and how a row of a batch shows one of them, or two.
 
 use crate::arguments::{Pointer, arguments};
 use crate::error::CudaError;
@@ -77,6 +77,16 @@ arguments! {
         erased_columns: [u32; 2],
     }
 
+    /// With what the image of a row is mixed.
+    pub struct MixedImage {
+        sample: u32,
+        share: f32,
+        is_over: u32,
+        rows: [u32; 2],
+        columns: [u32; 2],
+        seen: SeenImage,
+    }
+
     struct SeeImages {
         bytes: Pointer<u8>,
         numbers: Pointer<f32>,
@@ -91,12 +101,20 @@ arguments! {
         scale: [f32; 4],
         most: f32,
     }
+
+    struct MixImages {
+        images: SeeImages,
+        mixed: Pointer<MixedImage>,
+    }
 }
 
 // SAFETY: numbers of 32 bits.
 unsafe impl Plain for SeenImage {}
+// SAFETY: as above.
+unsafe impl Plain for MixedImage {}
 
 const SEE_IMAGES: Kernel<SeeImages> = Kernel::new(&IMAGES, "see_images", THREADS as u32);
+const MIX_IMAGES: Kernel<MixImages> = Kernel::new(&IMAGES, "mix_images", THREADS as u32);
 
 /// An image that is interpolated between its pixels, in other colours.
 #[derive(Debug, Clone, PartialEq)]
@@ -144,6 +162,31 @@ impl SeenImage {
             saturation: map.saturation,
             erased_rows: rows,
             erased_columns: columns,
+            ..Self::default()
+        }
+    }
+}
+
+impl MixedImage {
+    /// With this share of another sample's values, as it is seen.
+    pub fn blended(sample: u32, seen: SeenImage, share: f32) -> Self {
+        Self {
+            sample,
+            share,
+            seen,
+            ..Self::default()
+        }
+    }
+
+    /// With these rows and columns of another sample, as it is seen, over the first.
+    pub fn over(sample: u32, seen: SeenImage, part: [Range<usize>; 2]) -> Self {
+        let [rows, columns] = part.map(|range| [range.start as u32, range.end as u32]);
+        Self {
+            sample,
+            is_over: 1,
+            rows,
+            columns,
+            seen,
             ..Self::default()
         }
     }
@@ -220,20 +263,24 @@ impl ImageMemory {
         (self.bytes.len() + self.numbers.len()) / self.len().max(1)
     }
 
-    /// What makes the inputs of so many rows: which samples they are, and how each is seen.
+    /// What makes the inputs of a batch, of each row of which it is said which sample it is, how that is seen, and, if rows
+    /// are mixed, with what.
     pub(crate) fn see(
         &self,
-        rows: usize,
-        (samples, seen): (DeviceSlice<u32>, DeviceSlice<SeenImage>),
+        (samples, seen, mixed): (
+            DeviceSlice<u32>,
+            DeviceSlice<SeenImage>,
+            DeviceSlice<MixedImage>,
+        ),
         x: DeviceSlice<f32>,
-    ) -> Launch {
+    ) -> impl Iterator<Item = Launch> {
         let [channels, height, width] = self.shape;
         // Contrast is about the mean of an image, which one block finds out.
         let parts = match self.has_contrast {
             true => 1,
             false => (height * width).div_ceil(PIXELS_OF_BLOCK),
         };
-        let arguments = SeeImages {
+        let images = SeeImages {
             bytes: self.bytes.pointer_if_any(),
             numbers: self.numbers.pointer_if_any(),
             samples: samples.pointer(),
@@ -247,6 +294,11 @@ impl ImageMemory {
             scale: self.scales.map(|(_, scale)| scale),
             most: self.most,
         };
-        Launch::new(&SEE_IMAGES, [rows, parts, 1], arguments)
+        let grid = [seen.len(), parts, 1];
+        let mix = (mixed.len() > 0).then(|| {
+            let mixed = mixed.pointer();
+            Launch::new(&MIX_IMAGES, grid, MixImages { images, mixed })
+        });
+        std::iter::once(Launch::new(&SEE_IMAGES, grid, images)).chain(mix)
     }
 }

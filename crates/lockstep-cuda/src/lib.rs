@@ -47,7 +47,7 @@ pub use epoch::{Epoch, LaneReport};
 pub use error::CudaError;
 pub use forecast::MemoryNeeded;
 pub use gpu::Gpu;
-pub use images::{ImageMap, ImageValues, Images, SeenImage};
+pub use images::{ImageMap, ImageValues, Images, MixedImage, SeenImage};
 pub use kernels::KernelFile;
 #[cfg(feature = "emulated")]
 pub use kernels::{FILES, HEADERS};

@@ -202,7 +202,14 @@ impl Plan {
                     let stride = self.ring.len() / SLOTS;
                     batch.take(&mut pass, &slot, (SLOTS, stride), begin);
                     if let Some(SetMemory::Images(images)) = of_images {
-                        pass.push(images.see(rows, (batch.samples, batch.seen), x));
+                        let of_rows = (
+                            batch.samples.part(0..rows),
+                            batch.seen.part(0..rows),
+                            batch.mixed.part(0..slot.mixed.len()),
+                        );
+                        for launch in images.see(of_rows, x) {
+                            pass.push(launch);
+                        }
                     }
                     batch.targets.arguments(batch.rows, None)
                 }

@@ -3,7 +3,7 @@
 
 use crate::driver::Device;
 use crate::error::CudaError;
-use crate::images::SeenImage;
+use crate::images::{MixedImage, SeenImage};
 use crate::memory::{Arena, DeviceMemory, DeviceSlice};
 use crate::pinned::{Pinned, PinnedParts};
 use crate::rows::{RowLists, RowShape};
@@ -19,6 +19,8 @@ pub(crate) struct SlotShape {
     pub(crate) row: RowShape,
     /// Whether it has, in the place of inputs, how each row shows an image.
     pub(crate) sees_images: bool,
+    /// Whether it says then with what each is mixed.
+    pub(crate) mixes_images: bool,
     /// Whether the batch has a factor for all rows.
     pub(crate) has_factor: bool,
 }
@@ -28,6 +30,7 @@ pub(crate) struct SlotShape {
 pub(crate) struct SlotLists {
     pub(crate) rows: RowLists,
     pub(crate) seen: DeviceSlice<SeenImage>,
+    pub(crate) mixed: DeviceSlice<MixedImage>,
     pub(crate) samples: DeviceSlice<u32>,
     pub(crate) factor: DeviceSlice<f64>,
 }
@@ -39,6 +42,7 @@ impl SlotLists {
         let lists = Self {
             rows: RowLists::new(&mut arena, shape.row, rows),
             seen: arena.take(if shape.sees_images { rows } else { 0 }),
+            mixed: arena.take(if shape.mixes_images { rows } else { 0 }),
             samples: arena.take(rows),
             factor: arena.take(usize::from(shape.has_factor)),
         };
@@ -53,6 +57,8 @@ pub struct BatchSlot<'a> {
     pub inputs: &'a mut [f32],
     /// How each row shows its image then.
     pub seen: &'a mut [SeenImage],
+    /// With what each is mixed; empty unless they are, there.
+    pub mixed: &'a mut [MixedImage],
     /// Which sample each row is.
     pub samples: &'a mut [u32],
     /// The class of each row; empty if it is to be told numbers.
@@ -183,6 +189,7 @@ impl Ring {
             other_classes: parts.next(lists.rows.other_classes),
             other_shares: parts.next(lists.rows.other_shares),
             seen: parts.next(lists.seen),
+            mixed: parts.next(lists.mixed),
             samples: parts.next(lists.samples),
             factor: parts.next(lists.factor).first_mut(),
             sending: Sending {

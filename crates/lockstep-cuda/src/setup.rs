@@ -218,8 +218,14 @@ impl Setup {
         SlotShape {
             row,
             sees_images,
+            mixes_images: sees_images && self.is_mixed(),
             has_factor: self.shape.is_some(),
         }
+    }
+
+    /// Whether each sample is mixed with another.
+    pub(crate) fn is_mixed(&self) -> bool {
+        self.shape.as_ref().is_some_and(|shape| shape.is_mixed)
     }
 
     /// Rows of the worker's largest batch.
@@ -254,12 +260,11 @@ impl Setup {
         for batch in [full, last] {
             batch.check(self.lanes, self.is_alone)?;
         }
-        let is_mixed = self.shape.as_ref().is_some_and(|shape| shape.is_mixed);
-        if is_mixed && self.inputs != InputPlace::Host {
+        if self.is_mixed() && !self.inputs.is_prepared() {
             return Err(CudaError::Mismatch {
                 what: "mixed samples",
                 found: "a resident data set".to_owned(),
-                expected: "batches that the host prepares".to_owned(),
+                expected: "batches that the host prepares, or images".to_owned(),
             });
         }
         let extras = [

@@ -2,7 +2,7 @@
 
 use crate::lanes::LaneProgram;
 use crate::loss_shape::{LossShape, WeighedSample};
-use crate::mixing::Mixer;
+use crate::mixing::{Mixer, Mixture};
 use crate::sets::Sets;
 use crate::targets::TargetRows;
 use lockstep_data::EpochOrder;
@@ -37,8 +37,9 @@ pub(crate) struct Batches {
     targets: TargetRows,
     /// How the targets count, if not as they are.
     shape: Option<LossShape>,
-    /// Mixes images, and with which class and to which share every row was.
+    /// Mixes images, and how every row was, and with which class and to which share.
     mixer: Option<Mixer>,
+    mixtures: Vec<Mixture>,
     others: Vec<(u32, f32)>,
     /// What every row counts; empty where all count alike.
     weights: Vec<f32>,
@@ -57,6 +58,8 @@ pub(crate) struct PreparedRows<'a> {
     pub(crate) weights: &'a [f32],
     /// What each was mixed with, and to which share; empty where none was.
     pub(crate) others: &'a [(u32, f32)],
+    /// How; empty where none was.
+    pub(crate) mixtures: &'a [Mixture],
     /// What all count beside that.
     pub(crate) factor: f64,
     /// The step of the run that they are for.
@@ -89,6 +92,7 @@ impl Batches {
             targets: TargetRows::new(sets.train.target_kind(), sets.train.outputs(), batch),
             shape: LossShape::new(settings, sets),
             mixer: Mixer::new(settings, sets),
+            mixtures: vec![Mixture::default(); batch],
             others: vec![(0, 0.0); batch],
             weights: vec![
                 1.0;
@@ -197,7 +201,11 @@ impl Batches {
             samples: &self.samples[rows.clone()],
             targets: self.targets.rows(rows.clone()),
             weights: self.weights.get(rows.clone()).unwrap_or_default(),
-            others: self.mixed(rows),
+            others: self.mixed(rows.clone()),
+            mixtures: match self.mixer {
+                Some(_) => &self.mixtures[rows],
+                None => &[],
+            },
             factor: self.shape.as_ref().map_or(1.0, LossShape::factor),
             step: self.step,
         }
@@ -218,29 +226,30 @@ impl Batches {
                 *own = weights[sample as usize];
             }
         }
-        if self.sample_len == 0 {
-            return;
-        }
         let step = self.first_step + step;
-        let least = WORTH_A_THREAD.div_ceil(self.sample_len);
-        let each = samples.len().div_ceil(self.threads.count()).max(least);
-        let tiles = (
-            pieces(samples, each),
-            pieces_mut(&mut *inputs, each * self.sample_len),
-        );
-        self.threads.each(tiles, |_, (samples, inputs)| {
-            sets.gather_training(samples, step, inputs);
-        });
+        if self.sample_len > 0 {
+            let least = WORTH_A_THREAD.div_ceil(self.sample_len);
+            let each = samples.len().div_ceil(self.threads.count()).max(least);
+            let tiles = (
+                pieces(samples, each),
+                pieces_mut(&mut *inputs, each * self.sample_len),
+            );
+            self.threads.each(tiles, |_, (samples, inputs)| {
+                sets.gather_training(samples, step, inputs);
+            });
+        }
         let Some(mixer) = &mut self.mixer else {
             return;
         };
         let labels = sets.train.labels();
-        let images = inputs.chunks_exact_mut(self.sample_len);
-        let others = &mut self.others[rows];
-        for ((image, &sample), other) in images.zip(samples).zip(others) {
+        for (row, &sample) in rows.clone().zip(samples) {
             let mixture = mixer.mixture(step, sample, &sets.train_indices);
-            mixer.mix(sets, step, &mixture, image);
-            *other = (labels[mixture.other as usize], mixture.share);
+            self.others[row] = (labels[mixture.other as usize], mixture.share);
+            self.mixtures[row] = mixture;
+        }
+        let images = inputs.chunks_exact_mut(self.sample_len.max(1));
+        for (image, mixture) in images.zip(&self.mixtures[rows]) {
+            mixer.mix(sets, step, mixture, image);
         }
     }
 

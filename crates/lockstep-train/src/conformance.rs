@@ -510,6 +510,9 @@ fn jobs() -> Vec<String> {
     let changes = "normalise = { mean = [0.4], std = [0.2] }\n\
                    augment = { crop_padding = 1, flip = true, resized_crop = [0.3, 1.0], rotation = 30, brightness = 0.4, \
                    contrast = 0.4, saturation = 0.4, erase = 0.5 }\n";
+    let mixed = "augment = { cutmix = 1.0 }\n";
+    let mixed_changes = "normalise = { mean = [0.4], std = [0.2] }\n\
+                   augment = { rotation = 20, contrast = 0.4, mixup = 0.3, cutmix = 0.8 }\n";
     let sgd = "optimizer = { kind = 'sgd', lr = 0.1, momentum = 0.9 }";
     let ahead = "optimizer = { kind = 'sgd', lr = 0.1, momentum = 0.9, nesterov = true }";
     let train = |batch: usize, lanes: usize, keys: &str| {
@@ -534,6 +537,8 @@ fn jobs() -> Vec<String> {
             "{IMAGES}{parts}{cnn}{}",
             train(20, 2, "freeze = ['layers.0']\noptimizer = 'rmsprop'")
         ),
+        format!("{IMAGES}{mixed}{wide}{}", train(14, 1, sgd)),
+        format!("{IMAGES}{mixed_changes}{wide}{}", train(10, 2, sgd)),
     ]
 }
 

@@ -27,14 +27,14 @@ pub(crate) struct Mixer {
 }
 
 /// How an image is mixed with another in a step.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Mixture {
     /// The other sample.
     pub(crate) other: u32,
     /// Its share.
     pub(crate) share: f32,
     /// The rows and columns that show it, if it lies over the first.
-    part: Option<[Range<usize>; 2]>,
+    pub(crate) part: Option<[Range<usize>; 2]>,
 }
 
 impl Mixer {

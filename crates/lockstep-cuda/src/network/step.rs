@@ -7,7 +7,7 @@ use super::targets::TargetMemory;
 use super::update::StepRate;
 use crate::arguments::{Pointer, arguments};
 use crate::epoch::LaneReport;
-use crate::images::SeenImage;
+use crate::images::{MixedImage, SeenImage};
 use crate::kernels::{BATCH, Kernel};
 use crate::launch::Launch;
 use crate::memory::{DeviceSlice, Plain};
@@ -63,7 +63,7 @@ arguments! {
     }
 
     struct Take {
-        parts: [TakenPart; 8],
+        parts: [TakenPart; 9],
         factor: Pointer<f64>,
         factors: Pointer<f64>,
         stride: u64,
@@ -182,6 +182,8 @@ pub(crate) struct BatchMemory {
     pub(crate) rows: RowLists,
     /// How each row shows its image, if they are images of a data set that lies here.
     pub(crate) seen: DeviceSlice<SeenImage>,
+    /// With what each is mixed, if they are.
+    pub(crate) mixed: DeviceSlice<MixedImage>,
     /// Which sample each row is, and which one each is in the next step; empty if the host prepares the batches.
     pub(crate) samples: DeviceSlice<u32>,
     pub(crate) next_samples: DeviceSlice<u32>,
@@ -209,14 +211,13 @@ impl BatchMemory {
             InputPlace::Resident => setup.samples,
             InputPlace::Images | InputPlace::Host => 0,
         };
+        let slot = setup.slot_shape();
         Self {
             order: planner.keep(order),
             progress,
             rows: RowLists::new(&mut planner.kept, setup.row_shape(), rows),
-            seen: planner.keep(match setup.inputs {
-                InputPlace::Images => rows,
-                InputPlace::Resident | InputPlace::Host => 0,
-            }),
+            seen: planner.keep(if slot.sees_images { rows } else { 0 }),
+            mixed: planner.keep(if slot.mixes_images { rows } else { 0 }),
             samples: planner.keep(rows),
             next_samples: planner.keep(if order > 0 { rows } else { 0 }),
             rates: planner.keep(if setup.is_alone { setup.steps() } else { 0 }),
@@ -287,6 +288,7 @@ impl BatchMemory {
             part(own.other_classes, theirs.other_classes),
             part(own.other_shares.words(), theirs.other_shares.words()),
             part(self.seen.words(), slot.seen.words()),
+            part(self.mixed.words(), slot.mixed.words()),
             part(self.samples, slot.samples),
         ];
         let words = parts.iter().map(|part| part.words as usize).sum();

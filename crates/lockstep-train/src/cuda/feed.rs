@@ -1,21 +1,21 @@
 //! Where a GPU's batches come from: a training set that lies in its memory, or batches that the host prepares ahead.
 //!
 //! A set that looks the same in every epoch, and fits, is brought to the GPU once, as the network sees it. Then a step
-//! needs nothing of the host. Images that are varied are brought as they are stored: the host says of each row how its image is
-//! seen, some steps ahead of the GPU, which makes the numbers. What does not fit, and images that are mixed with others, are
-//! gathered here.
+//! needs nothing of the host. Images that are varied, or mixed with others, are brought as they are stored: the host says of
+//! each row how its images are seen, some steps ahead of the GPU, which makes the numbers. What does not fit is gathered here.
 
 use crate::TrainError;
 use crate::batches::Batches;
 use crate::device::EpochPlan;
 use crate::lanes::LaneProgram;
 use crate::loss_shape::LossShape;
+use crate::mixing::Mixture;
 use crate::prepare::threads_here;
 use crate::sets::{Sets, all_indices};
 use crate::targets::TargetRows;
 use lockstep_cuda::{
-    DataSet, Epoch, Gpu, ImageMap, ImageValues, Images, InputPlace, SLOTS, SampleTargets, Samples,
-    SeenImage, TargetShape, Training,
+    DataSet, Epoch, Gpu, ImageMap, ImageValues, Images, InputPlace, MixedImage, SLOTS,
+    SampleTargets, Samples, SeenImage, TargetShape, Training,
 };
 use lockstep_data::{self as data, StoredValues};
 use lockstep_nn::threads::{pieces, pieces_mut};
@@ -140,10 +140,17 @@ impl Feed {
             );
             (self.threads).each(tiles, |_, (from, to)| to.copy_from_slice(from));
             slot.samples.copy_from_slice(rows.samples);
-            if let Some(augmenter) = &sets.augmenter {
-                for (seen, &sample) in slot.seen.iter_mut().zip(rows.samples) {
-                    *seen = seen_as(augmenter.seen(rows.step, sample));
-                }
+            let seen = |sample| {
+                let augmenter = sets.augmenter.as_ref();
+                augmenter.map_or_else(SeenImage::default, |augmenter| {
+                    seen_as(augmenter.seen(rows.step, sample))
+                })
+            };
+            for (to, &sample) in slot.seen.iter_mut().zip(rows.samples) {
+                *to = seen(sample);
+            }
+            for (to, mixture) in slot.mixed.iter_mut().zip(rows.mixtures) {
+                *to = mixed_with(mixture, seen(mixture.other));
             }
             match rows.targets {
                 Targets::Classes(classes) => slot.classes.copy_from_slice(classes),
@@ -173,10 +180,9 @@ fn lies_on_gpu(settings: &TrainingSettings, numbers: usize) -> bool {
     settings.augment.is_none() && (4 * numbers) as u64 <= settings.gpu_data
 }
 
-/// Whether images lie there as they are stored, in so many bytes: they are varied, each by itself, and fit.
+/// Whether images lie there as they are stored, in so many bytes: they are varied or mixed, and fit.
 fn lie_on_gpu(settings: &TrainingSettings, bytes: usize) -> bool {
-    let are_varied = settings.augment.is_some_and(|augment| !augment.mixes());
-    are_varied && bytes as u64 <= settings.gpu_data
+    settings.augment.is_some() && bytes as u64 <= settings.gpu_data
 }
 
 /// Where batches of a training set of so many numbers come from, and the bytes that it takes on the GPU. Images that are varied
@@ -221,6 +227,14 @@ fn seen_as(image: data::SeenImage) -> SeenImage {
             saturation: map.saturation,
             erased: map.erased,
         }),
+    }
+}
+
+/// What the GPU is told of another image, which is seen so, and with which a row is mixed.
+fn mixed_with(mixture: &Mixture, seen: SeenImage) -> MixedImage {
+    match &mixture.part {
+        Some(part) => MixedImage::over(mixture.other, seen, part.clone()),
+        None => MixedImage::blended(mixture.other, seen, mixture.share),
     }
 }
 
