@@ -8,10 +8,12 @@ What is worth most comes first, and every part has a time limit of its own, so t
 1. the test programs that are named, those tests that are for a GPU (`--tests`: of lockstep-cuda and of lockstep-train);
 2. networks with all kinds of layers, trained for 500 steps on the processor and on the GPU, which must have the same hash;
 3. steps a second beside PyTorch in fp32 (bench/gpu.py), and of the encoders;
-4. examples/fashion-mnist-accurate.toml as a whole, if its data is in the cache;
+4. examples/fashion-mnist-accurate.toml as a whole, if its data is in the cache, and CLIP's vectors of JPEG files (`--pictures`,
+   a folder of them, as bench/make_pictures.py makes it) beside what the cores decode (`--decode-rate`, lockstep-image's example);
 5. two workers on one GPU; a run that changes from one device to the other in its middle; a worker that is killed;
 6. the kernels under compute-sanitizer, if there is one;
-7. PyTorch with tf32 and under bf16 autocast.
+7. PyTorch with tf32 and under bf16 autocast;
+8. the whole example once more on the processor, if minutes are left.
 
 Nothing is built or downloaded. It needs Python 3; PyTorch and NumPy for the comparison. A short table is printed last.
 """
@@ -32,6 +34,7 @@ from report import aligned
 
 HERE = Path(__file__).resolve().parent
 STEPS = 500
+PICTURES = 20_000
 
 IMAGES = '[data]\ntrain = {{ images = "{images}", labels = "{labels}" }}\nval_split = 0.0\n'
 VARIED = "augment = {{ crop_padding = 4, flip = true, mixup = 0.2 }}\n"
@@ -243,18 +246,50 @@ def speed(report, options, modes, part):
             report.add(f"{part}: {name}", f"{row.get('ours', 0):,.1f}/s{ratio}")
 
 
-def whole_run(report, options):
+def whole_run(report, options, device, limit):
+    part = f"Fashion-MNIST, accurate, {device}"
     job = HERE.parent / "examples/fashion-mnist-accurate.toml"
     store = tempfile.mkdtemp()
     words = [options.lockstep, "run", job, "--json", "--offline", "--workers", "1"]
-    words += ["--set", 'train.device="cuda"', "--set", f'run.store="{store}"']
+    words += ["--set", f'train.device="{device}"', "--set", f'run.store="{store}"']
     if subprocess.run([*map(str, words), "--dry-run"], capture_output=True).returncode != 0:
-        return report.add("Fashion-MNIST, accurate", "left out: its data is not in the cache")
-    said = report.command("Fashion-MNIST, accurate", words, 90)
-    if said is not None:
-        result = json.loads(said.splitlines()[-1])
-        seconds, sha256 = result["timing"], result["weights_sha256"][:12]
-        report.add("Fashion-MNIST, accurate", f"{json.dumps(seconds)} {sha256}")
+        return report.add(part, "left out: its data is not in the cache")
+    said = report.command(part, words, limit)
+    if said is None:
+        return None
+    result = json.loads(said.splitlines()[-1])
+    report.add(part, f"{json.dumps(result['timing'])} {result['weights_sha256'][:12]}")
+    return result
+
+
+def from_jpegs(report, options, folder):
+    """CLIP's vectors of many files, and how many of them the cores decode when they do nothing else."""
+    if not options.pictures:
+        return report.add("CLIP from JPEG files", "left out: no pictures were named")
+    import clip
+
+    clip.write_model(folder / "clip")
+    files = sorted(options.pictures.glob("*.jpg"))
+    for i in range(PICTURES):
+        link = folder / "jpegs" / f"class-{i % 2}" / f"{i:05}.jpg"
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(files[i % len(files)].resolve())
+    job = folder / "jpegs.toml"
+    job.write_text(
+        f'name = "jpegs"\n[data]\ntrain = "{folder}/jpegs"\nval_split = 0.0\n'
+        f'[embed]\nmodel = "{folder}/clip"\nbatch = 256\nstore = "{folder}/vectors"\ndevice = "cuda"\n'
+        '[model]\nkind = "head"\n[train]\nworkers = 1\n'
+    )
+    said = report.command("CLIP from JPEG files", [options.lockstep, "embed", job, "--json"], 90)
+    rates = [json.loads(line).get("pictures_per_s") for line in (said or "").splitlines()]
+    words = f"{max(filter(None, rates), default=0):,.0f}/s"
+    if options.decode_rate:
+        cores = os.cpu_count()
+        decoded = report.command(
+            "decoding alone", [options.decode_rate, options.pictures, "--processes", cores, "--seconds", 3], 30
+        )
+        words += f"; {cores} cores decode {json.loads(decoded)['images_per_s']:,.0f}/s" if decoded else ""
+    report.add("CLIP from JPEG files", words)
 
 
 def sanitizer(report, programs):
@@ -279,6 +314,8 @@ def main():
     arguments.add_argument("--lockstep", required=True, help="the program")
     arguments.add_argument("--tests", action="append", default=[], help="a test program; may be repeated")
     arguments.add_argument("--encoder-speed", help="the example encoder_speed of lockstep-cuda")
+    arguments.add_argument("--pictures", type=Path, help="a folder of JPEG files")
+    arguments.add_argument("--decode-rate", help="the example decode_rate of lockstep-image")
     arguments.add_argument("--minutes", type=float, default=7)
     arguments.add_argument("--json", type=Path, help="where all of it goes")
     options = arguments.parse_args()
@@ -288,12 +325,16 @@ def main():
         program = Program(report, options.lockstep, Path(folder))
         hashes(report, program)
         speed(report, options, "fp32", "beside PyTorch")
-        whole_run(report, options)
+        on_gpu = whole_run(report, options, "cuda", 90)
+        from_jpegs(report, options, Path(folder))
         changes(report, program)
         killed(report, program)
     sanitizer(report, options.tests)
     last(report, options.tests)
     speed(report, options, "tf32,bf16", "beside tf32")
+    on_processor = on_gpu and whole_run(report, options, "cpu", 400)
+    if on_processor:
+        equal(report, None, "Fashion-MNIST, accurate, on both", [on_gpu, on_processor])
     if options.json:
         options.json.write_text(json.dumps(report.facts, indent=1))
     print(aligned([["part", "what came of it", "ok?"], *report.rows]))

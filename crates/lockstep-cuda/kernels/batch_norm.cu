@@ -1,22 +1,16 @@
 // Batch-norm: every column is brought to mean 0 and variance 1 over a lane's rows, then scaled and shifted. Of an image,
 // every pixel is a row.
 //
-// Blocks of 64 rows are summed in single precision, and the blocks in double precision, in their order: a chain for each
-// column. `parts` holds what each block comes to, two numbers for every column. A lane's lie behind those of the lanes
+// `parts` holds what each block of rows comes to, two numbers for every column. A lane's lie behind those of the lanes
 // before it, which have at most as many as `first_part` says.
+#include "batch_norm.cuh"
 #include "chains.cuh"
-#include "lanes.cuh"
 #include "numbers.cuh"
-#include "pointwise.cuh"
-
-constexpr u32 BLOCK = 64;
 
 // Where the parts of a lane with these rows begin.
 DEVICE double *first_part(double *parts, const Rows &rows, u32 features) {
     return parts + (rows.first / BLOCK + blockIdx.z) * 2 * features;
 }
-
-DEVICE u32 blocks_of(const Rows &rows) { return (rows.count + BLOCK - 1) / BLOCK; }
 
 // Which block of 64 rows, and which column of it, a thread has.
 struct BlockColumn {
@@ -34,9 +28,9 @@ struct BlockColumn {
         rows = rest < BLOCK ? rest : BLOCK;
         first = (all.first + (u64)block * BLOCK) * features + column;
     }
-    DEVICE void end(double *parts, u32 features, double one, double other) const {
-        parts[(u64)block * 2 * features + column] = one;
-        parts[((u64)block * 2 + 1) * features + column] = other;
+    DEVICE void end(double *parts, u32 features, const Part &part) const {
+        parts[(u64)block * 2 * features + column] = part.one;
+        parts[((u64)block * 2 + 1) * features + column] = part.other;
     }
 };
 
@@ -48,34 +42,12 @@ struct BatchNormObserve {
     u32 features;
 };
 
-// Of each block its mean, and the squares of the distances from it; both so that the blocks' can be added.
 KERNEL(batch_norm_observe, 128, BatchNormObserve) {
     const Rows rows = rows_of_lane(a.lane_rows, 0, a.pixels);
     const BlockColumn own(rows, a.features);
     if (!own.is_inside) return;
-    const float *x = a.x + own.first;
-    float sum = 0.0f, square = 0.0f, mean;
-    if (own.rows == BLOCK) {
-        // All are read at once, and only once.
-        float all[BLOCK];
-#pragma unroll
-        for (u32 i = 0; i < BLOCK; i++) all[i] = x[(u64)i * a.features];
-#pragma unroll
-        for (u32 i = 0; i < BLOCK; i++) sum += all[i];
-        mean = sum * (1.0f / (float)BLOCK);
-#pragma unroll
-        for (u32 i = 0; i < BLOCK; i++) square += (all[i] - mean) * (all[i] - mean);
-    } else {
-        for (u32 i = 0; i < own.rows; i++) sum += x[(u64)i * a.features];
-        mean = sum * (1.0f / (float)own.rows);
-        for (u32 i = 0; i < own.rows; i++) {
-            const float distance = x[(u64)i * a.features] - mean;
-            square += distance * distance;
-        }
-    }
-    const double count = own.rows, middle = mean;
-    double *parts = first_part(a.parts, rows, a.features);
-    own.end(parts, a.features, count * middle, (double)square + count * (middle * middle));
+    const Part part = observed(a.x + own.first, own.rows, a.features);
+    own.end(first_part(a.parts, rows, a.features), a.features, part);
 }
 
 // Columns whose chains a block has, two each.
@@ -83,63 +55,21 @@ constexpr u32 COLUMNS = 4;
 
 // The sums over all blocks of a lane, of 4 columns: the thread of a column gets both of its. Only the first warp's threads
 // have them.
-DEVICE void sum_blocks(double *parts, const Rows &rows, u32 features, double &one, double &other) {
+DEVICE Part sum_blocks(double *parts, const Rows &rows, u32 features) {
     parts = first_part(parts, rows, features);
     const u32 first = blockIdx.x * COLUMNS;
-    one = chains<256, 2 * COLUMNS>(blocks_of(rows), [&](u32 block, u32 chain) {
+    const double one = chains<256, 2 * COLUMNS>(blocks_of(rows), [&](u32 block, u32 chain) {
         const u32 column = first + chain % COLUMNS;
         return column < features ? parts[((u64)block * 2 + chain / COLUMNS) * features + column] : 0.0;
     });
-    other = threadIdx.x < WARP ? __shfl_xor_sync(ALL, one, COLUMNS) : 0.0;
+    return {one, threadIdx.x < WARP ? __shfl_xor_sync(ALL, one, COLUMNS) : 0.0};
 }
-
-// The line of a column: `(x - mean) * factor + shift`. Of every lane there are the means of all columns, the inverse
-// deviations and the factors.
-struct Line {
-    float *mean, *inverse, *factor;
-    DEVICE Line(float *lines, u32 features) {
-        mean = lines + (u64)blockIdx.z * 3 * features;
-        inverse = mean + features;
-        factor = inverse + features;
-    }
-    DEVICE void set(u32 column, float its_mean, float variance, float epsilon, float scale) const {
-        const float its_inverse = 1.0f / sqrtf(variance + epsilon);
-        mean[column] = its_mean;
-        inverse[column] = its_inverse;
-        factor[column] = its_inverse * scale;
-    }
-};
-
-struct BatchNormFinish {
-    double *parts;
-    float *scale;
-    float *lines;
-    // Where what the first lane observed goes: the "gradient" of the running statistics. That of the next lanes goes
-    // `stride` numbers later.
-    float *d_mean;
-    float *d_variance;
-    u64 stride;
-    u32 *lane_rows;
-    u32 pixels;
-    u32 features;
-    // Samples of the whole batch.
-    u32 batch;
-    float epsilon;
-};
 
 KERNEL(batch_norm_finish, 256, BatchNormFinish) {
     const Rows rows = rows_of_lane(a.lane_rows, 0, a.pixels);
-    double sum, squares;
-    sum_blocks(a.parts, rows, a.features, sum, squares);
+    const Part sums = sum_blocks(a.parts, rows, a.features);
     const u32 column = blockIdx.x * COLUMNS + threadIdx.x;
-    if (threadIdx.x >= COLUMNS || column >= a.features) return;
-    const double share = 1.0 / (double)rows.count, middle = sum * share, square = squares * share - middle * middle;
-    const float mean = (float)middle, variance = square < 0.0 ? 0.0f : (float)square;
-    Line(a.lines, a.features).set(column, mean, variance, a.epsilon, a.scale[column]);
-    const float count = (float)rows.count, of_batch = (float)(rows.count / a.pixels) / (float)a.batch;
-    const float unbiased = count / (count - 1.0f) * of_batch;
-    a.d_mean[blockIdx.z * a.stride + column] = mean * of_batch;
-    a.d_variance[blockIdx.z * a.stride + column] = variance * unbiased;
+    if (threadIdx.x < COLUMNS && column < a.features) finish(a, rows, column, sums);
 }
 
 struct BatchNormRunning {
@@ -157,20 +87,6 @@ KERNEL(batch_norm_running, 128, BatchNormRunning) {
     if (column >= a.features) return;
     Line(a.lines, a.features).set(column, a.mean[column], a.variance[column], a.epsilon, a.scale[column]);
 }
-
-struct BatchNormForward {
-    float *x;
-    float *y;
-    float *lines;
-    float *shift;
-    // No lanes if all have the same line.
-    u32 *lane_rows;
-    u32 rows;
-    u32 pixels;
-    u32 features;
-    u32 relu;
-    Pointwise then;
-};
 
 template <u32 W, bool DRAWS>
 DEVICE void forward(const BatchNormForward &a) {
@@ -190,20 +106,14 @@ DEVICE void forward(const BatchNormForward &a) {
             Numbers<W> y;
 #pragma unroll
             for (u32 j = 0; j < W; j++) {
-                const float value = (x.of[j] - mean.of[j]) * factor.of[j] + shift.of[j];
-                // NaN stays NaN, so that a diverged run shows.
-                y.of[j] = pointwise_at<DRAWS>(a.then, a.relu && value < 0.0f ? 0.0f : value, at + j);
+                const float value = normalised(a, x.of[j], mean.of[j], factor.of[j], shift.of[j]);
+                y.of[j] = pointwise_at<DRAWS>(a.then, value, at + j);
             }
             write(a.y + at, y);
         });
 }
 
 KERNEL(batch_norm_forward, 256, BatchNormForward) { VARIANTS(forward, a, a.features, a.then); }
-
-// The gradient where the ReLU let something through.
-DEVICE float passed(bool relu, float distance, float factor, float shift, float dy) {
-    return relu && distance * factor + shift <= 0.0f ? 0.0f : dy;
-}
 
 struct BatchNormSums {
     float *x;
@@ -217,84 +127,22 @@ struct BatchNormSums {
     u32 relu;
 };
 
-// Of each block the sums of dy, and of dy times the distance of x from its mean.
 KERNEL(batch_norm_sums, 128, BatchNormSums) {
     const Rows rows = rows_of_lane(a.lane_rows, 0, a.pixels);
     const BlockColumn own(rows, a.features);
     if (!own.is_inside) return;
     const Line line(a.lines, a.features);
     const float mean = line.mean[own.column], factor = line.factor[own.column], shift = a.shift[own.column];
-    float plain = 0.0f, by_distance = 0.0f;
-    auto add = [&](float x, float dy) {
-        const float distance = x - mean;
-        dy = passed(a.relu, distance, factor, shift, dy);
-        plain += dy;
-        by_distance += dy * distance;
-    };
-    const float *x = a.x + own.first, *dy = a.dy + own.first;
-    if (own.rows == BLOCK) {
-        constexpr u32 AHEAD = 16;
-#pragma unroll 1
-        for (u32 from = 0; from < BLOCK; from += AHEAD) {
-            float some_x[AHEAD], some_dy[AHEAD];
-#pragma unroll
-            for (u32 i = 0; i < AHEAD; i++) {
-                some_x[i] = x[(u64)(from + i) * a.features];
-                some_dy[i] = dy[(u64)(from + i) * a.features];
-            }
-#pragma unroll
-            for (u32 i = 0; i < AHEAD; i++) add(some_x[i], some_dy[i]);
-        }
-    } else {
-        for (u32 i = 0; i < own.rows; i++) add(x[(u64)i * a.features], dy[(u64)i * a.features]);
-    }
-    own.end(first_part(a.parts, rows, a.features), a.features, (double)plain, (double)by_distance);
+    const Part part = summed(a.x + own.first, a.dy + own.first, own.rows, a.features, a.relu, mean, factor, shift);
+    own.end(first_part(a.parts, rows, a.features), a.features, part);
 }
-
-struct BatchNormGradient {
-    double *parts;
-    float *lines;
-    // Of every lane what is taken off every gradient of a column, and what is taken off it for the distance from the mean.
-    float *slopes;
-    float *d_scale;
-    float *d_shift;
-    u64 stride;
-    u32 *lane_rows;
-    u32 pixels;
-    u32 features;
-};
 
 KERNEL(batch_norm_gradient, 256, BatchNormGradient) {
     const Rows rows = rows_of_lane(a.lane_rows, 0, a.pixels);
-    double d_shift, by_distance;
-    sum_blocks(a.parts, rows, a.features, d_shift, by_distance);
+    const Part sums = sum_blocks(a.parts, rows, a.features);
     const u32 column = blockIdx.x * COLUMNS + threadIdx.x;
-    if (threadIdx.x >= COLUMNS || column >= a.features) return;
-    const double inverse = Line(a.lines, a.features).inverse[column], share = 1.0 / (double)rows.count;
-    const double d_scale = by_distance * inverse;
-    float *slopes = a.slopes + (u64)blockIdx.z * 2 * a.features;
-    slopes[column] = (float)(d_shift * share);
-    slopes[a.features + column] = (float)(d_scale * share * inverse);
-    a.d_scale[blockIdx.z * a.stride + column] = (float)d_scale;
-    a.d_shift[blockIdx.z * a.stride + column] = (float)d_shift;
+    if (threadIdx.x < COLUMNS && column < a.features) learn(a, rows, column, sums);
 }
-
-struct BatchNormBackward {
-    float *x;
-    float *dy;
-    float *dx;
-    float *lines;
-    float *shift;
-    // None if the statistics do not follow from x.
-    float *slopes;
-    u32 *lane_rows;
-    u32 rows;
-    u32 pixels;
-    u32 features;
-    u32 relu;
-    // What was done to the input where it lies, x.
-    Pointwise below;
-};
 
 template <u32 W>
 struct InputAndGradient {
@@ -328,10 +176,8 @@ DEVICE void backward(const BatchNormBackward &a) {
             Numbers<W> dx;
 #pragma unroll
             for (u32 j = 0; j < W; j++) {
-                const float distance = in.x.of[j] - mean.of[j];
-                const float dy = passed(a.relu, distance, factor.of[j], shift.of[j], in.dy.of[j]);
-                const float value = factor.of[j] * (dy - offset.of[j] - slope.of[j] * distance);
-                dx.of[j] = pointwise_gradient_at<DRAWS>(a.below, in.x.of[j], value, at + j);
+                const Slope its = {mean.of[j], factor.of[j], shift.of[j], offset.of[j], slope.of[j]};
+                dx.of[j] = gradient_at<DRAWS>(a, in.x.of[j], in.dy.of[j], its, at + j);
             }
             write(a.dx + at, dx);
         });

@@ -48,6 +48,8 @@ kernel_files! {
     BATCH = "batch",
     /// Batch-norm.
     BATCH_NORM = "batch_norm",
+    /// The same of lanes that have few rows.
+    BATCH_NORM_FEW = "batch_norm_few",
     /// The norm of the gradient.
     CLIP = "clip",
     /// Dense layers.
@@ -95,6 +97,7 @@ pub static FILES: &[&KernelFile] = ALL;
 /// What the files include: names and texts.
 #[cfg(feature = "emulated")]
 pub static HEADERS: &[(&str, &str)] = &[
+    ("batch_norm.cuh", include_str!("../kernels/batch_norm.cuh")),
     ("bias.cuh", include_str!("../kernels/bias.cuh")),
     ("chains.cuh", include_str!("../kernels/chains.cuh")),
     ("lane_sums.cuh", include_str!("../kernels/lane_sums.cuh")),

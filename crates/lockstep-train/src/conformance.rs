@@ -522,7 +522,7 @@ fn jobs() -> Vec<String> {
         format!("{ROWS}{mlp}{}", train(10, 1, sgd)),
         format!(
             "{ROWS}{mlp}{}",
-            train(10, 5, "clip_norm = 0.01\noptimizer = 'adam'")
+            train(11, 5, "clip_norm = 0.01\noptimizer = 'adam'")
         ),
         format!("{IMAGES}{wide}{}", train(10, 4, ahead)),
         format!(

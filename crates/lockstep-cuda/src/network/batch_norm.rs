@@ -1,5 +1,5 @@
 //! Batch-norm: three kernels on the way there and three on the way back, since all rows of a lane have to be seen before
-//! any of them can be normalised, and every sum is one chain.
+//! any of them can be normalised, and every sum is one chain. Lanes of few rows need but one each way.
 
 use super::chain::{Backward, Forward, Layer};
 use super::pass::{Pass, PassKind};
@@ -7,7 +7,7 @@ use super::planner::Planner;
 use super::pointwise::Pointwise;
 use super::walk;
 use crate::arguments::{Pointer, arguments};
-use crate::kernels::{BATCH_NORM, Kernel};
+use crate::kernels::{BATCH_NORM, BATCH_NORM_FEW, Kernel};
 use crate::launch::Launch;
 use crate::memory::DeviceSlice;
 use lockstep_nn::BatchNormPlaces;
@@ -95,6 +95,16 @@ arguments! {
         relu: u32,
         below: Pointwise,
     }
+
+    struct BatchNormFewForward {
+        finish: BatchNormFinish,
+        forward: BatchNormForward,
+    }
+
+    struct BatchNormFewBackward {
+        gradient: BatchNormGradient,
+        backward: BatchNormBackward,
+    }
 }
 
 const OBSERVE: Kernel<BatchNormObserve> = Kernel::new(&BATCH_NORM, "batch_norm_observe", 128);
@@ -104,10 +114,18 @@ const FORWARD: Kernel<BatchNormForward> = Kernel::new(&BATCH_NORM, "batch_norm_f
 const SUMS: Kernel<BatchNormSums> = Kernel::new(&BATCH_NORM, "batch_norm_sums", 128);
 const GRADIENT: Kernel<BatchNormGradient> = Kernel::new(&BATCH_NORM, "batch_norm_gradient", 256);
 const BACKWARD: Kernel<BatchNormBackward> = Kernel::new(&BATCH_NORM, "batch_norm_backward", 256);
+const FEW_FORWARD: Kernel<BatchNormFewForward> =
+    Kernel::new(&BATCH_NORM_FEW, "batch_norm_few_forward", 256);
+const FEW_BACKWARD: Kernel<BatchNormFewBackward> =
+    Kernel::new(&BATCH_NORM_FEW, "batch_norm_few_backward", 256);
 
 /// Rows that are added up in single precision, and columns whose chains a block has: as `batch_norm.cu` has them.
 const BLOCK: usize = 64;
 const COLUMNS: usize = 4;
+
+/// The most rows of a lane for one kernel each way, and columns that a block of it has: as `batch_norm_few.cu` has them.
+const FEW: usize = 4 * BLOCK;
+const FEW_COLUMNS: usize = 16;
 
 /// Every column is brought to mean 0 and variance 1 over a lane's rows.
 pub(crate) struct BatchNormLayer {
@@ -174,6 +192,38 @@ impl BatchNormLayer {
         walk::blocks([rows * self.pixels, features], side_by_side, lanes)
     }
 
+    /// Whether the columns of a lane fit a block, for kernels that do all at once.
+    fn has_few_rows(&self, pass: &Pass<'_>) -> bool {
+        self.observes(pass) && pass.lanes.longest * self.pixels <= FEW
+    }
+
+    /// Blocks of which each has some columns of a lane.
+    fn few_blocks(&self, pass: &Pass<'_>) -> [usize; 3] {
+        [
+            self.norm.features.div_ceil(FEW_COLUMNS),
+            1,
+            pass.lanes.count(),
+        ]
+    }
+
+    /// What works out the lines of all columns from what was observed.
+    fn finish(&self, pass: &Pass<'_>) -> BatchNormFinish {
+        let norm = &self.norm;
+        BatchNormFinish {
+            parts: self.parts.pointer(),
+            scale: pass.values(&norm.scale),
+            lines: self.lines.pointer(),
+            d_mean: pass.gradient(&norm.mean),
+            d_variance: pass.gradient(&norm.variance),
+            stride: pass.stride(),
+            lane_rows: pass.lanes.rows.pointer(),
+            pixels: self.pixels as u32,
+            features: norm.features as u32,
+            batch: pass.samples as u32,
+            epsilon: norm.epsilon,
+        }
+    }
+
     /// Appends what works out the lines of all columns.
     fn find_lines(&self, pass: &mut Pass<'_>, x: DeviceSlice<f32>) {
         let norm = &self.norm;
@@ -189,28 +239,15 @@ impl BatchNormLayer {
             let blocks = [norm.features.div_ceil(128), 1, 1];
             return pass.push(Launch::new(&RUNNING, blocks, arguments));
         }
-        let (lane_rows, _, _) = self.lanes(pass);
+        let finish = self.finish(pass);
         let observe = BatchNormObserve {
             x: x.pointer(),
             parts: self.parts.pointer(),
-            lane_rows,
-            pixels: self.pixels as u32,
-            features: norm.features as u32,
+            lane_rows: finish.lane_rows,
+            pixels: finish.pixels,
+            features: finish.features,
         };
         pass.push(Launch::new(&OBSERVE, self.blocks_of_rows(pass), observe));
-        let finish = BatchNormFinish {
-            parts: self.parts.pointer(),
-            scale: pass.values(&norm.scale),
-            lines: self.lines.pointer(),
-            d_mean: pass.gradient(&norm.mean),
-            d_variance: pass.gradient(&norm.variance),
-            stride: pass.stride(),
-            lane_rows,
-            pixels: self.pixels as u32,
-            features: norm.features as u32,
-            batch: pass.samples as u32,
-            epsilon: norm.epsilon,
-        };
         pass.push(Launch::new(&FINISH, self.chains(pass), finish));
     }
 }
@@ -221,9 +258,8 @@ impl Layer for BatchNormLayer {
     }
 
     fn forward(&self, pass: &mut Pass<'_>, Forward { x, y, then }: Forward) {
-        self.find_lines(pass, x);
         let (lane_rows, _, _) = self.lanes(pass);
-        let arguments = BatchNormForward {
+        let forward = BatchNormForward {
             x: x.pointer(),
             y: y.pointer(),
             lines: self.lines.pointer(),
@@ -235,13 +271,51 @@ impl Layer for BatchNormLayer {
             relu: self.norm.relu.into(),
             then,
         };
-        pass.push(Launch::new(&FORWARD, self.walk(pass, &then), arguments));
+        if self.has_few_rows(pass) {
+            let finish = self.finish(pass);
+            let both = BatchNormFewForward { finish, forward };
+            return pass.push(Launch::new(&FEW_FORWARD, self.few_blocks(pass), both));
+        }
+        self.find_lines(pass, x);
+        pass.push(Launch::new(&FORWARD, self.walk(pass, &then), forward));
     }
 
     fn backward(&self, pass: &mut Pass<'_>, Backward { x, dy, dx, below }: Backward) {
         let Self { norm, .. } = self;
         let (lane_rows, _, _) = self.lanes(pass);
         let [pixels, features] = [self.pixels, norm.features].map(|number| number as u32);
+        let gradient = BatchNormGradient {
+            parts: self.parts.pointer(),
+            lines: self.lines.pointer(),
+            slopes: self.slopes.pointer(),
+            d_scale: pass.gradient(&norm.scale),
+            d_shift: pass.gradient(&norm.shift),
+            stride: pass.stride(),
+            lane_rows,
+            pixels,
+            features,
+        };
+        let backward = BatchNormBackward {
+            x: x.pointer(),
+            dy: dy.pointer(),
+            dx: dx.map_or(Pointer::to(0), |dx| dx.pointer()),
+            lines: self.lines.pointer(),
+            shift: pass.values(&norm.shift),
+            slopes: match self.observes(pass) {
+                true => self.slopes.pointer(),
+                false => Pointer::to(0),
+            },
+            lane_rows,
+            rows: pass.rows as u32,
+            pixels,
+            features,
+            relu: norm.relu.into(),
+            below,
+        };
+        if self.has_few_rows(pass) {
+            let both = BatchNormFewBackward { gradient, backward };
+            return pass.push(Launch::new(&FEW_BACKWARD, self.few_blocks(pass), both));
+        }
         if self.observes(pass) {
             let sums = BatchNormSums {
                 x: x.pointer(),
@@ -255,40 +329,10 @@ impl Layer for BatchNormLayer {
                 relu: norm.relu.into(),
             };
             pass.push(Launch::new(&SUMS, self.blocks_of_rows(pass), sums));
-            let gradient = BatchNormGradient {
-                parts: self.parts.pointer(),
-                lines: self.lines.pointer(),
-                slopes: self.slopes.pointer(),
-                d_scale: pass.gradient(&norm.scale),
-                d_shift: pass.gradient(&norm.shift),
-                stride: pass.stride(),
-                lane_rows,
-                pixels,
-                features,
-            };
             pass.push(Launch::new(&GRADIENT, self.chains(pass), gradient));
         }
-        let Some(dx) = dx else {
-            return;
-        };
-        let slopes = match self.observes(pass) {
-            true => self.slopes.pointer(),
-            false => Pointer::to(0),
-        };
-        let arguments = BatchNormBackward {
-            x: x.pointer(),
-            dy: dy.pointer(),
-            dx: dx.pointer(),
-            lines: self.lines.pointer(),
-            shift: pass.values(&norm.shift),
-            slopes,
-            lane_rows,
-            rows: pass.rows as u32,
-            pixels,
-            features,
-            relu: norm.relu.into(),
-            below,
-        };
-        pass.push(Launch::new(&BACKWARD, self.walk(pass, &below), arguments));
+        if dx.is_some() {
+            pass.push(Launch::new(&BACKWARD, self.walk(pass, &below), backward));
+        }
     }
 }
