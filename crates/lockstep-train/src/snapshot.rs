@@ -19,6 +19,7 @@ use lockstep_runs::checkpoint::{Checkpoint, Damaged};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// The part with parameters and running statistics.
 const STATE: &str = "state";
@@ -57,7 +58,8 @@ pub(crate) struct Best {
     pub(crate) epoch: u32,
     /// What they were chosen by.
     pub(crate) val: Metrics,
-    pub(crate) state: Vec<f32>,
+    /// Shared, since a note of it may wait for the next copy of the state.
+    pub(crate) state: Arc<Vec<f32>>,
 }
 
 /// All of a run's state.
@@ -288,7 +290,7 @@ impl Snapshot {
             Some(best) => Some(Best {
                 epoch: best.epoch,
                 val: best.metrics(),
-                state: stored.vector(BEST, len)?,
+                state: stored.vector(BEST, len)?.into(),
             }),
         };
         let history = String::from_utf8(stored.part(EPOCHS)?)

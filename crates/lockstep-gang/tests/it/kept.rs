@@ -135,33 +135,57 @@ fn what_is_forgotten_does_not_come_back() {
     assert!(writer.note(b"seven", NoteExtra::None));
     assert_eq!(newest(&host), Some(7));
     host.control.clear();
-    assert_eq!((newest(&host), host.open().note()), (None, None));
+    assert_eq!((newest(&host), notes(&host)), (None, Vec::new()));
+}
+
+/// What the notes say, the newest first, and the first number of their vectors.
+fn notes(host: &Host) -> Vec<(String, Option<f32>)> {
+    let state = host.open();
+    let notes = state.notes().into_iter().map(|note| {
+        let extra = state.extra(&note).map(|numbers| numbers[0]);
+        (String::from_utf8(note.text).unwrap(), extra)
+    });
+    notes.collect()
 }
 
 #[test]
-fn a_note_replaces_the_one_before_whole_and_keeps_its_vector_until_there_is_another() {
+fn a_note_replaces_the_older_one_whole_and_keeps_its_vector_until_there_is_another() {
     let host = Host::new();
-    assert_eq!(host.open().note(), None);
     let mut writer = host.generation(1, 1).remove(0);
-    let note = |text: &str, extra: Option<f32>| {
-        let text = text.as_bytes().to_vec();
-        let extra = extra.map(|number| vec![number; SHAPE.len]);
-        Some(KeptNote { text, extra })
+    let mut expected = Vec::new();
+    let mut written = |text: &str, extra: Option<f32>| {
+        expected.insert(0, (text.to_owned(), extra));
+        expected.truncate(2);
+        assert_eq!(notes(&host), expected);
     };
     assert!(writer.note(b"none", NoteExtra::None));
-    assert_eq!(host.open().note(), note("none", None));
+    written("none", None);
     for (text, number) in [("one", 1.0), ("another", 2.0), ("third", 3.0)] {
         let numbers = vec![number; SHAPE.len];
         assert!(writer.note(text.as_bytes(), NoteExtra::New(&numbers)));
-        assert_eq!(host.open().note(), note(text, Some(number)));
+        written(text, Some(number));
         for same in ["the same", "again the same", ""] {
             assert!(writer.note(same.as_bytes(), NoteExtra::Same));
-            assert_eq!(host.open().note(), note(same, Some(number)));
+            written(same, Some(number));
         }
     }
     let long = [0; SHAPE.note + 1];
     assert!(!writer.note(&long, NoteExtra::Same), "there is no room");
-    assert_eq!(host.open().note(), note("", Some(3.0)));
+    assert_eq!(notes(&host)[0], (String::new(), Some(3.0)));
+}
+
+#[test]
+fn a_note_that_is_forgotten_leaves_the_one_before_and_its_vector() {
+    let host = Host::new();
+    let mut writer = host.generation(1, 1).remove(0);
+    for (text, number) in [("one", 1.0), ("two", 2.0), ("three", 3.0)] {
+        assert!(writer.note(text.as_bytes(), NoteExtra::New(&vec![number; SHAPE.len])));
+    }
+    writer.forget_newest_note();
+    assert_eq!(notes(&host), [("two".to_owned(), Some(2.0))]);
+    assert!(writer.note(b"four", NoteExtra::New(&vec![4.0; SHAPE.len])));
+    let both = [("four", 4.0), ("two", 2.0)].map(|(text, number)| (text.to_owned(), Some(number)));
+    assert_eq!(notes(&host), both);
 }
 
 #[test]

@@ -244,7 +244,7 @@ impl<'a> EpochEvaluation<'a> {
         let is_better = |best: &Best| by.is_better(value(val), value(&best.val));
         let better = self.best.as_ref().is_none_or(is_better);
         if better {
-            let (state, val) = (state.to_vec(), val.clone());
+            let (state, val) = (state.to_vec().into(), val.clone());
             self.best = Some(Best { epoch, val, state });
         }
         better

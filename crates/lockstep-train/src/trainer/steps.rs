@@ -258,7 +258,7 @@ impl<'a> StepLoop<'a> {
         let enough = self.max_steps.is_some_and(|most| end.step >= most);
         let wish = if enough { Wish::Stop } else { wish };
         let vote = checkpoints.vote(wish, end);
-        let copied = self.copies.wants(is_last, vote == Vote::Checkpoint);
+        let copied = self.copies.wants(vote == Vote::Checkpoint);
         let cast = StepVote { vote, copied };
         let StepVote { vote, copied } = StepVote::from(self.replica.finish(cast.into())?);
         enter(Phase::Exchange);

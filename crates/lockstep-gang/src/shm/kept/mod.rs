@@ -26,8 +26,8 @@
 //! stays so until all have stamped *n*. A process may be killed between any two of its instructions: what it wrote before
 //! is there for all others, in the order of the fences.
 //!
-//! *Notes* hold what changes with an epoch alone. One rank writes them, each into the place of the older one, and the
-//! newest whole one counts.
+//! *Notes* hold what changes with an epoch alone. One rank writes them, each into the place of the older one, so that the
+//! newest is always there, and mostly the one before.
 
 mod places;
 mod writer;
@@ -83,8 +83,8 @@ pub struct KeptVersion {
 pub struct KeptNote {
     /// The text.
     pub text: Vec<u8>,
-    /// The vector that belongs to it, if any does.
-    pub extra: Option<Vec<f32>>,
+    /// Which vector belongs to it, if any does ([`KeptState::extra`]).
+    extra: Option<usize>,
 }
 
 /// The kept state of a gang, to be read while nobody writes.
@@ -220,29 +220,35 @@ impl KeptState {
         unsafe { self.region.floats(at, self.places.shape.len) }.to_vec()
     }
 
-    /// The newest note that is whole.
-    pub fn note(&self) -> Option<KeptNote> {
-        let stamps = [0, 1].map(|note| self.region.word(self.places.note(note)).load(Acquire));
-        let newest = usize::from(stamps[1] > stamps[0]);
-        if stamps[newest] == 0 {
-            return None;
-        }
-        let at = self.places.note(newest);
-        let length = self.region.word(at + 8).load(Relaxed) as usize;
-        let extra = self.region.word(at + 16).load(Relaxed) as usize;
-        let rare = self.rare.as_ref()?;
-        let words = length.div_ceil(4);
-        // SAFETY: only the writer of notes touches them, and what it writes next goes elsewhere.
-        let text = unsafe { rare.floats(self.places.text(newest), words) };
-        let mut text: Vec<u8> = text
-            .iter()
-            .flat_map(|word| word.to_bits().to_le_bytes())
-            .collect();
-        text.truncate(length);
-        let extra = extra.checked_sub(1).map(|extra| {
-            // SAFETY: as above: the vector of the newest note is not the one that is written next.
-            unsafe { rare.floats(self.places.extra(extra), self.places.shape.len) }.to_vec()
-        });
-        Some(KeptNote { text, extra })
+    /// The notes that are whole, the newest first: two at the most.
+    pub fn notes(&self) -> Vec<KeptNote> {
+        let Some(rare) = &self.rare else {
+            return Vec::new();
+        };
+        let stamp = |note: usize| self.region.word(self.places.note(note)).load(Acquire);
+        let mut notes: Vec<_> = [0, 1].map(|note| (stamp(note), note)).into();
+        notes.retain(|(stamp, _)| *stamp > 0);
+        notes.sort_unstable_by(|one, other| other.cmp(one));
+        let note = |(_, number): (u64, usize)| {
+            let at = self.places.note(number);
+            let length = self.region.word(at + 8).load(Relaxed) as usize;
+            let extra = self.region.word(at + 16).load(Relaxed) as usize;
+            // SAFETY: notes are written by one process, and read by it, or by others before it writes the first.
+            let text = unsafe { rare.floats(self.places.text(number), length.div_ceil(4)) };
+            let bytes = text.iter().flat_map(|word| word.to_bits().to_le_bytes());
+            KeptNote {
+                text: bytes.take(length).collect(),
+                extra: extra.checked_sub(1),
+            }
+        };
+        notes.into_iter().map(note).collect()
+    }
+
+    /// The vector that belongs to a note.
+    pub fn extra(&self, note: &KeptNote) -> Option<Vec<f32>> {
+        let (rare, extra) = (self.rare.as_ref()?, note.extra?);
+        // SAFETY: as above: a vector of a note that is whole is not the one that is written next.
+        let numbers = unsafe { rare.floats(self.places.extra(extra), self.places.shape.len) };
+        Some(numbers.to_vec())
     }
 }

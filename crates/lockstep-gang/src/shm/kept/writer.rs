@@ -1,7 +1,7 @@
 //! How a rank writes its share of the kept state.
 
 use super::places::LANE_WORDS;
-use super::{KeptShape, KeptState, KeptVersion};
+use super::{KeptNote, KeptShape, KeptState, KeptVersion};
 use crate::shm::layout::stamp;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::sync::atomic::fence;
@@ -112,6 +112,19 @@ impl KeptWriter {
             .word(at)
             .store(stamp(self.generation, self.kept), Release);
         self.next = 1 - self.next;
+    }
+
+    /// The notes that are whole, the newest first.
+    pub fn notes(&self) -> Vec<KeptNote> {
+        self.state.notes()
+    }
+
+    /// Forgets the newest note: the one before is the newest then. The rank that writes them does this.
+    pub fn forget_newest_note(&mut self) {
+        let notes = [0, 1].map(|note| self.state.places.note(note));
+        let newest = notes.map(|at| self.state.region.word(at).load(Relaxed));
+        let at = notes[usize::from(newest[1] > newest[0])];
+        self.state.region.word(at).store(0, Release);
     }
 
     /// Writes a note in place of the older one, about `extra`; without, about the vector of the note before. Returns

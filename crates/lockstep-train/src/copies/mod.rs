@@ -4,30 +4,27 @@
 //! ([`KeptState`](lockstep_gang::KeptState)), and a step counts as done only once all have. If a worker is lost, the gang
 //! goes on from the newest copy, and not from a checkpoint: no step up to it is done again.
 //!
-//! How often this happens does not change a bit of the result, so rank 0 may decide it by its clock: as often as it costs
-//! next to nothing, unless the job wants every step. What changes with an epoch alone, such as the best weights and what
-//! the epochs came to, is written by rank 0 at the end of one.
+//! How often this happens does not change a bit of the result, so rank 0 may decide it by its clock ([`pace`]): as often as
+//! it costs next to nothing, unless the job wants every step. What changes with an epoch alone, such as the best weights and
+//! what the epochs came to, is written by rank 0 in [`notes`].
+
+mod notes;
+mod pace;
 
 use crate::TrainError;
 use crate::device::{DeviceReplica, StateVectors};
-use crate::improvement::{Improvement, Plateaus};
 use crate::sets::DataFacts;
-use crate::snapshot::{Best, BestHeader, Position, Snapshot};
+use crate::snapshot::{Best, Position, Snapshot};
 use lockstep_base::failpoint::reach;
 use lockstep_events::control::CopyPlace;
 use lockstep_gang::{
-    CollectiveExt, KeptShape, KeptState, KeptStep, KeptVersion, KeptWriter, NoteExtra, Segment,
+    CollectiveExt, KeptShape, KeptState, KeptStep, KeptVersion, KeptWriter, Segment,
 };
 use lockstep_nn::LossSum;
 use lockstep_resolve::TrainingSettings;
-use serde::{Deserialize, Serialize};
+use notes::{EpochNotes, fitting};
+use pace::Pace;
 use std::time::Instant;
-
-/// The most of the time that copies may take, unless the job wants one of every step.
-const SHARE: f64 = 0.01;
-
-/// The weight of a new measurement of time.
-const NEW: f64 = 0.25;
 
 /// Bytes for what an epoch came to, and the most for all of them.
 const EPOCH_BYTES: usize = 4 << 10;
@@ -48,17 +45,6 @@ pub(crate) fn shape(settings: &TrainingSettings, data: &DataFacts, len: usize) -
             .min(MOST_NOTE_BYTES),
         extra: data.val > 0,
     }
-}
-
-/// What changes with an epoch alone.
-#[derive(Serialize, Deserialize)]
-struct EpochNote {
-    epochs: u32,
-    improvement: Improvement,
-    plateaus: Plateaus,
-    best: Option<BestHeader>,
-    history: String,
-    pretrained: Option<String>,
 }
 
 /// Opens what the assignment names.
@@ -88,27 +74,9 @@ pub(crate) fn read(
     if (shape.len, shape.lanes, shape.vectors) != (len, settings.lanes, 1 + planes + average) {
         return Err(damaged(format!("it is of another network: {shape:?}")));
     }
-    let note = kept
-        .note()
-        .ok_or_else(|| damaged("it has no note of its epochs".to_owned()))?;
-    let EpochNote {
-        epochs,
-        improvement,
-        plateaus,
-        best,
-        history,
-        pretrained,
-    } = serde_json::from_slice(&note.text).map_err(|error| damaged(error.to_string()))?;
-    let step_in_epoch = (version
-        .step
-        .checked_sub(u64::from(epochs) * steps_per_epoch))
-    .filter(|steps| *steps <= steps_per_epoch)
-    .ok_or_else(|| {
-        damaged(format!(
-            "step {} does not follow {epochs} epochs",
-            version.step
-        ))
-    })?;
+    let (note, extra) = fitting(kept, version.step, steps_per_epoch)
+        .ok_or_else(|| damaged(format!("no note of its epochs fits step {}", version.step)))?;
+    let step_in_epoch = version.step - u64::from(note.epochs) * steps_per_epoch;
     let [seconds_before, norm] = kept.facts(version);
     let lane_sums = match step_in_epoch {
         0 => vec![LossSum::default(); settings.lanes],
@@ -121,23 +89,23 @@ pub(crate) fn read(
     Ok(Snapshot {
         position: Position {
             step: version.step,
-            epochs,
+            epochs: note.epochs,
             step_in_epoch,
             lane_sums,
-            improvement,
-            plateaus,
+            improvement: note.improvement,
+            plateaus: note.plateaus,
             seconds_before,
         },
         state: kept.vector(version, 0),
         planes: [plane(0), plane(1)],
         average: (average == 1).then(|| kept.vector(version, 1 + planes)),
-        best: best.zip(note.extra).map(|(header, state)| Best {
+        best: note.best.zip(extra).map(|(header, state)| Best {
             epoch: header.epoch,
             val: header.metrics(),
-            state,
+            state: state.into(),
         }),
-        history,
-        pretrained,
+        history: note.history,
+        pretrained: note.pretrained,
         gradient_norm: (!norm.is_nan()).then_some(norm),
     })
 }
@@ -155,15 +123,12 @@ pub(crate) struct StateCopies(Option<CopyDuty>);
 
 struct CopyDuty {
     writer: KeptWriter,
-    /// Whether this rank is the one that decides when, and writes what changes with an epoch.
-    leads: bool,
+    /// What epochs came to. The rank that has it is the one that decides when to copy.
+    notes: Option<EpochNotes>,
     every_step: bool,
     /// Copies of this generation.
     copies: u64,
     pace: Pace,
-    pretrained: Option<String>,
-    /// There is no room for what the epochs came to, so that copies would be of no use.
-    full: bool,
 }
 
 impl StateCopies {
@@ -179,25 +144,16 @@ impl StateCopies {
         beginning: &Snapshot,
     ) -> Self {
         let from = version(place);
-        let mut duty = CopyDuty {
-            writer: kept.writer(rank, ranks, generation, from),
-            leads: rank == 0,
+        let notes = (rank == 0).then(|| EpochNotes::new(from, beginning));
+        let mut writer = kept.writer(rank, ranks, generation, from);
+        let notes = notes.map(|notes| notes.begun(&mut writer, beginning));
+        Self(Some(CopyDuty {
+            writer,
+            notes,
             every_step: place.every_step,
             copies: 0,
             pace: Pace::new(),
-            pretrained: beginning.pretrained.clone(),
-            full: false,
-        };
-        if from.is_none() {
-            let Snapshot {
-                position,
-                best,
-                history,
-                ..
-            } = beginning;
-            duty.note(position, (best.as_ref(), true), history);
-        }
-        Self(Some(duty))
+        }))
     }
 
     /// What a generation begins with, or goes on with after a pause, takes no time of steps.
@@ -207,11 +163,11 @@ impl StateCopies {
         }
     }
 
-    /// Whether this rank wants the step in progress copied. Of one that ends an epoch all do: what is noted of the epoch
-    /// does not fit an earlier step. One that goes to a checkpoint is copied too, so that no copy is older than that.
-    pub(crate) fn wants(&mut self, ends_epoch: bool, goes_to_checkpoint: bool) -> bool {
+    /// Whether this rank wants the step in progress copied. One that goes to a checkpoint is copied too, so that no copy is
+    /// older than that.
+    pub(crate) fn wants(&mut self, goes_to_checkpoint: bool) -> bool {
         let duty = self.0.as_mut();
-        duty.is_some_and(|duty| duty.wants(goes_to_checkpoint) || ends_epoch)
+        duty.is_some_and(|duty| duty.wants(goes_to_checkpoint))
     }
 
     /// Copies what this rank holds of the state after a step, and waits until all ranks have. The step counts as done only
@@ -235,21 +191,16 @@ impl StateCopies {
         best: (Option<&Best>, bool),
         history: &str,
     ) -> Option<String> {
-        let duty = self.0.as_mut()?;
-        let was = duty.full;
-        duty.note(position, best, history);
-        (duty.full && !was).then(|| {
-            "what the epochs came to is too long to be kept beside copies of the state: from here on, a worker that is \
-             lost costs the steps since the last checkpoint"
-                .to_owned()
-        })
+        let CopyDuty { writer, notes, .. } = self.0.as_mut()?;
+        notes.as_mut()?.epoch_ended(writer, position, best, history)
     }
 }
 
 impl CopyDuty {
     fn wants(&mut self, always: bool) -> bool {
         self.pace.step();
-        self.leads && !self.full && (self.every_step || always || self.pace.is_due())
+        let leads = self.notes.as_ref().is_some_and(|notes| !notes.is_full());
+        leads && (self.every_step || always || self.pace.is_due())
     }
 
     fn copy(
@@ -259,6 +210,9 @@ impl CopyDuty {
     ) -> Result<(), TrainError> {
         let since = Instant::now();
         self.pace.pause(since);
+        if let Some(notes) = &mut self.notes {
+            notes.before_copy(&mut self.writer);
+        }
         reach("copy.begin");
         self.writer.begin();
         // What is frozen is the same in every copy, once it is in both.
@@ -278,11 +232,14 @@ impl CopyDuty {
         let norm = replica.gradient_norm()?.unwrap_or(f64::NAN);
         reach("copy.complete");
         // What no note fits must not count.
-        if !self.full {
+        if !self.notes.as_ref().is_some_and(EpochNotes::is_full) {
             self.writer.complete(KeptStep {
                 step,
                 facts: [seconds, norm],
             });
+        }
+        if let Some(notes) = &mut self.notes {
+            notes.copied(step);
         }
         reach("copy.completed");
         self.copies += 1;
@@ -290,29 +247,6 @@ impl CopyDuty {
         reach("copy.counts");
         self.pace.copied(since.elapsed().as_secs_f64());
         Ok(())
-    }
-
-    fn note(&mut self, position: &Position, (best, is_new): (Option<&Best>, bool), history: &str) {
-        if !self.leads || self.full {
-            return;
-        }
-        let extra = match best {
-            None => NoteExtra::None,
-            Some(best) if is_new => NoteExtra::New(&best.state),
-            Some(_) => NoteExtra::Same,
-        };
-        let note = EpochNote {
-            epochs: position.epochs,
-            improvement: position.improvement,
-            plateaus: position.plateaus,
-            best: best.map(|best| BestHeader::new(best.epoch, &best.val)),
-            history: history.to_owned(),
-            pretrained: self.pretrained.clone(),
-        };
-        let text = serde_json::to_vec(&note).expect("a note is plain data");
-        reach("copy.note");
-        self.full = !self.writer.note(&text, extra);
-        reach("copy.noted");
     }
 }
 
@@ -331,92 +265,5 @@ pub(crate) fn copy_whole(vectors: &StateVectors<'_>, to: &mut KeptWriter) {
         .filter(|vector| !vector.is_empty());
     for (number, vector) in there.enumerate() {
         to.write(number, 0, vector);
-    }
-}
-
-/// How often copies are made, so that they take no more than [`SHARE`] of the time.
-struct Pace {
-    /// Seconds that a copy takes, and a step without; 0 before they were measured.
-    copy_s: f64,
-    step_s: f64,
-    /// Steps since the last copy, that in progress included.
-    since: u64,
-    /// When the steps that are measured began, and how many there were, that in progress included.
-    began: Instant,
-    measured: u64,
-}
-
-impl Pace {
-    fn new() -> Self {
-        Self {
-            copy_s: 0.0,
-            step_s: 0.0,
-            since: 0,
-            began: Instant::now(),
-            measured: 0,
-        }
-    }
-
-    /// Begins to measure steps.
-    fn resume(&mut self) {
-        self.began = Instant::now();
-        self.measured = 0;
-    }
-
-    fn step(&mut self) {
-        self.since += 1;
-        self.measured += 1;
-    }
-
-    fn is_due(&self) -> bool {
-        self.copy_s == 0.0 || self.since as f64 * SHARE * self.step_s >= self.copy_s
-    }
-
-    /// The steps that are measured end here.
-    fn pause(&mut self, now: Instant) {
-        if self.measured > 0 {
-            let took = now.duration_since(self.began).as_secs_f64() / self.measured as f64;
-            mix(&mut self.step_s, took);
-        }
-    }
-
-    fn copied(&mut self, took: f64) {
-        mix(&mut self.copy_s, took);
-        self.since = 0;
-        self.resume();
-    }
-}
-
-/// Takes a measurement into a mean, of which the first is all.
-fn mix(mean: &mut f64, new: f64) {
-    *mean = match *mean {
-        0.0 => new,
-        before => before + NEW * (new - before),
-    };
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The steps, of so many, that are copied if a step takes 1 s and a copy `cost`.
-    fn copied(cost: f64, steps: u64) -> Vec<u64> {
-        let mut pace = Pace::new();
-        let mut copied = Vec::new();
-        for step in 1..=steps {
-            pace.step();
-            if pace.is_due() {
-                pace.step_s = 1.0;
-                pace.copied(cost);
-                copied.push(step);
-            }
-        }
-        copied
-    }
-
-    #[test]
-    fn copies_that_cost_little_are_made_of_every_step_and_dear_ones_now_and_then() {
-        assert_eq!(copied(SHARE, 3), [1, 2, 3]);
-        assert_eq!(copied(3.0 * SHARE, 10), [1, 4, 7, 10]);
     }
 }
