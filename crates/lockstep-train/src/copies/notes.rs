@@ -186,7 +186,7 @@ mod tests {
 
     /// The best weights after so many epochs: those of the last epoch that is no multiple of 3.
     fn best(epochs: u32) -> Option<Best> {
-        let epoch = if epochs % 3 == 0 {
+        let epoch = if epochs.is_multiple_of(3) {
             epochs.max(1) - 1
         } else {
             epochs
