@@ -179,11 +179,11 @@ fn a_note_that_is_forgotten_leaves_the_one_before_and_its_vector() {
     let host = Host::new();
     let mut writer = host.generation(1, 1).remove(0);
     for (text, number) in [("one", 1.0), ("two", 2.0), ("three", 3.0)] {
-        assert!(writer.note(text.as_bytes(), NoteExtra::New(&vec![number; SHAPE.len])));
+        assert!(writer.note(text.as_bytes(), NoteExtra::New(&[number; SHAPE.len])));
     }
     writer.forget_newest_note();
     assert_eq!(notes(&host), [("two".to_owned(), Some(2.0))]);
-    assert!(writer.note(b"four", NoteExtra::New(&vec![4.0; SHAPE.len])));
+    assert!(writer.note(b"four", NoteExtra::New(&[4.0; SHAPE.len])));
     let both = [("four", 4.0), ("two", 2.0)].map(|(text, number)| (text.to_owned(), Some(number)));
     assert_eq!(notes(&host), both);
 }
