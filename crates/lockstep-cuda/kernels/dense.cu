@@ -6,12 +6,13 @@
 // Kernels in `_any` are for layers of any size. The others are for those whose inputs and outputs are multiples of 4, and
 // whose weights begin at such a place: then 4 numbers are brought at a time.
 //
-// For few rows, so that there are enough blocks; and for more and more, where each number that is brought is used often. All
-// is chosen so that reading shared memory takes no longer than multiplying.
+// For few rows, so that there are enough blocks; and for more and more, where each number that is brought is used often. A warp
+// reads 128 bytes of shared memory in the time of 4 multiplications, whether its threads read the same or not, so a thread has
+// as many numbers as there are blocks for.
 typedef Tile<4, 16, 2, 1, 128, 3> SmallTile;
-typedef Tile<16, 8, 1, 4, 64, 3> MediumTile;
-typedef Tile<16, 8, 2, 4, 32, 4> LargeTile;
-typedef Tile<16, 16, 4, 4, 32, 2> LargestTile;
+typedef Tile<8, 8, 2, 4, 64, 3> MediumTile;
+typedef Tile<8, 8, 4, 4, 32, 4> LargeTile;
+typedef Tile<8, 8, 8, 4, 32, 3> LargestTile;
 
 struct DenseForward {
     float *x;
@@ -155,9 +156,9 @@ DEVICE void forward(const DenseForward &a) {
 
 KERNEL_AHEAD(dense_forward_any, SmallTile::THREADS, 5, DenseForward) { forward<SmallTile, false>(a); }
 KERNEL_AHEAD(dense_forward_small, SmallTile::THREADS, 5, DenseForward) { forward<SmallTile, true>(a); }
-KERNEL_AHEAD(dense_forward_medium, MediumTile::THREADS, 4, DenseForward) { forward<MediumTile, true>(a); }
-KERNEL_AHEAD(dense_forward_large, LargeTile::THREADS, 4, DenseForward) { forward<LargeTile, true>(a); }
-KERNEL_AHEAD(dense_forward_largest, LargestTile::THREADS, 2, DenseForward) { forward<LargestTile, true>(a); }
+KERNEL_AHEAD(dense_forward_medium, MediumTile::THREADS, 1, DenseForward) { forward<MediumTile, true>(a); }
+KERNEL_AHEAD(dense_forward_large, LargeTile::THREADS, 1, DenseForward) { forward<LargeTile, true>(a); }
+KERNEL_AHEAD(dense_forward_largest, LargestTile::THREADS, 1, DenseForward) { forward<LargestTile, true>(a); }
 
 // The gradient by the input: a chain over the outputs. `below` is what was done to the input where it lies, x.
 struct DenseInputGradient {
@@ -288,6 +289,6 @@ DEVICE void input_gradient(const DenseInputGradient &a) {
 
 KERNEL_AHEAD(dense_input_gradient_any, SmallTile::THREADS, 5, DenseInputGradient) { input_gradient<SmallTile, false>(a); }
 KERNEL_AHEAD(dense_input_gradient_small, SmallTile::THREADS, 5, DenseInputGradient) { input_gradient<SmallTile, true>(a); }
-KERNEL_AHEAD(dense_input_gradient_medium, MediumTile::THREADS, 4, DenseInputGradient) { input_gradient<MediumTile, true>(a); }
-KERNEL_AHEAD(dense_input_gradient_large, LargeTile::THREADS, 4, DenseInputGradient) { input_gradient<LargeTile, true>(a); }
-KERNEL_AHEAD(dense_input_gradient_largest, LargestTile::THREADS, 2, DenseInputGradient) { input_gradient<LargestTile, true>(a); }
+KERNEL_AHEAD(dense_input_gradient_medium, MediumTile::THREADS, 1, DenseInputGradient) { input_gradient<MediumTile, true>(a); }
+KERNEL_AHEAD(dense_input_gradient_large, LargeTile::THREADS, 1, DenseInputGradient) { input_gradient<LargeTile, true>(a); }
+KERNEL_AHEAD(dense_input_gradient_largest, LargestTile::THREADS, 1, DenseInputGradient) { input_gradient<LargestTile, true>(a); }

@@ -11,6 +11,13 @@ DEVICE u64 place(u64 step, u64 tensor, u64 look, u64 length) {
     return (x ^ x >> 32) % length;
 }
 
+// How far looks are. Nobody but they and the beginning of an epoch writes it.
+struct Looked {
+    // Steps of the run, and looks so far.
+    u64 steps;
+    u64 made;
+};
+
 struct Look {
     float *values;
     // Where every tensor begins, and its numbers: none if it is not looked at.
@@ -19,39 +26,42 @@ struct Look {
     // Marks that there is room for, each of the loss and of all tensors.
     u32 room;
     u32 *marks;
-    // How many were made.
-    u64 *made;
+    Looked *looked;
     // What the run's first lane came to in this step; none if it had no rows.
     double *loss;
-    Progress *progress;
 };
 
-// One block: each look has a thread, and the first of a tensor's puts the bits together.
-KERNEL(look, 128, Look) {
-    u32 *marks = a.marks + *a.made % a.room * (a.count + 1);
-    // Counted from 1: the step's number was counted on.
-    const u64 step = a.progress->step;
-    for (u32 first = 0; first < a.count; first += 128 / LOOKS) {
-        const u32 tensor = first + threadIdx.x / LOOKS, look = threadIdx.x % LOOKS;
-        __shared__ u32 bits[128];
-        bits[threadIdx.x] = 0;
+constexpr u32 THREADS = 128, EACH = LOOKS, AT_ONCE = THREADS / EACH;
+
+// One block: each look has a thread, and the first of a tensor's puts the bits together. The next step waits for this kernel,
+// so where it looks is worked out before what it looks at is there.
+KERNEL_AHEAD(look, THREADS, 1, Look) {
+    let_next_begin();
+    const Looked looked = *a.looked;
+    // Counted from 1.
+    const u64 step = looked.steps + 1;
+    u32 *marks = a.marks + looked.made % a.room * (a.count + 1);
+    const u32 own = threadIdx.x / EACH, look = threadIdx.x % EACH;
+    auto number = [&](u32 tensor) -> const float * {
         const u64 length = tensor < a.count ? a.tensors[2 * tensor + 1] : 0;
-        if (length > 0) {
-            const u64 at = a.tensors[2 * tensor] + place(step, tensor, look, length);
-            bits[threadIdx.x] = __float_as_uint(a.values[at]);
+        return length > 0 ? a.values + a.tensors[2 * tensor] + place(step, tensor, look, length) : nullptr;
+    };
+    const float *next = number(own);
+    wait_for_previous();
+    for (u32 tensor = own; tensor < a.count + own; tensor += AT_ONCE) {
+        const float *at = next;
+        const u32 bits = at ? __float_as_uint(*at) : 0;
+        next = number(tensor + AT_ONCE);
+        u32 mark = 0;
+#pragma unroll
+        for (u32 i = 0; i < EACH; i++) {
+            const u32 others = __shfl_sync(ALL, bits, threadIdx.x % WARP / EACH * EACH + i);
+            mark = ((mark << 7 | mark >> 25) + others) * 0x9e3779b1u;
         }
-        __syncthreads();
-        if (look == 0 && tensor < a.count) {
-            u32 mark = 0;
-            for (u32 i = 0; i < LOOKS && length > 0; i++) {
-                mark = ((mark << 7 | mark >> 25) + bits[threadIdx.x + i]) * 0x9e3779b1u;
-            }
-            marks[1 + tensor] = mark;
-        }
-        __syncthreads();
+        if (look == 0 && tensor < a.count) marks[1 + tensor] = at ? mark : 0;
     }
     if (threadIdx.x != 0) return;
     const u64 bits = a.loss ? (u64)__double_as_longlong(*a.loss) : 0;
     marks[0] = (u32)(bits ^ bits >> 32);
-    *a.made += 1;
+    *a.looked = {step, looked.made + 1};
 }

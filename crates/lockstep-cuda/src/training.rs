@@ -87,7 +87,7 @@ impl Training {
         }
         let on_device = (&*memory, &*stream);
         self.extras
-            .begin_epoch(plan.average, on_device, epoch.step)?;
+            .begin_epoch(plan, on_device, (epoch.step, self.queued))?;
         match &mut self.ring {
             Some(ring) => ring.begin(epoch.step)?,
             None => {

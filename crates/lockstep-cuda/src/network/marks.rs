@@ -1,11 +1,11 @@
 //! Marks of the parameters after a step, which are kept on the device until they are told.
 
 use super::planner::Planner;
-use super::step::{BatchMemory, Progress};
+use super::step::BatchMemory;
 use crate::arguments::{Pointer, arguments};
 use crate::kernels::{Kernel, MARKS};
 use crate::launch::Launch;
-use crate::memory::DeviceSlice;
+use crate::memory::{DeviceSlice, Plain};
 use crate::setup::WorkerBatch;
 use lockstep_nn::{Layout, MarkedPlaces};
 
@@ -16,11 +16,21 @@ arguments! {
         count: u32,
         room: u32,
         marks: Pointer<u32>,
-        made: Pointer<u64>,
+        looked: Pointer<Looked>,
         loss: Pointer<f64>,
-        progress: Pointer<Progress>,
+    }
+
+    /// How far looks are.
+    pub(crate) struct Looked {
+        /// Steps of the run.
+        steps: u64,
+        /// Looks so far.
+        made: u64,
     }
 }
+
+// SAFETY: numbers of 64 bits.
+unsafe impl Plain for Looked {}
 
 const LOOK: Kernel<Look> = Kernel::new(&MARKS, "look", 128);
 
@@ -32,8 +42,8 @@ pub(crate) struct MarkMemory {
     pub(crate) room: usize,
     /// Of each look a mark of the loss and one of every tensor.
     pub(crate) marks: DeviceSlice<u32>,
-    /// Looks so far.
-    pub(crate) made: DeviceSlice<u64>,
+    /// One.
+    pub(crate) looked: DeviceSlice<Looked>,
 }
 
 impl MarkMemory {
@@ -46,7 +56,7 @@ impl MarkMemory {
             room,
             marks: planner.keep(room * Self::width(layout)),
             tensors: planner.constant(places.collect()),
-            made: planner.keep(1),
+            looked: planner.keep(1),
         }
     }
 
@@ -69,12 +79,11 @@ impl MarkMemory {
             count: (self.tensors.len() / 2) as u32,
             room: self.room as u32,
             marks: self.marks.pointer(),
-            made: self.made.pointer(),
+            looked: self.looked.pointer(),
             loss: match has_first {
                 true => batch.last_loss(0),
                 false => Pointer::null(),
             },
-            progress: batch.progress.pointer(),
         };
         Launch::new(&LOOK, [1, 1, 1], arguments)
     }

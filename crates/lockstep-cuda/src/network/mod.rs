@@ -42,7 +42,7 @@ pub(crate) use clip::{Clip, Clipped};
 pub(crate) use divisor::{Divisor, check_count};
 pub(crate) use learn::{Learning, merges};
 pub(crate) use loss::{LossKernel, LossPass};
-pub(crate) use marks::MarkMemory;
+pub(crate) use marks::{Looked, MarkMemory};
 pub(crate) use pass::{Pass, PassKind, PassMemory};
 pub(crate) use planner::{Constant, Planner};
 pub(crate) use product::MULTIPROCESSORS;

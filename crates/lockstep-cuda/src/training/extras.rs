@@ -4,7 +4,7 @@ use super::{Beginning, Training};
 use crate::epoch::check;
 use crate::error::CudaError;
 use crate::memory::DeviceMemory;
-use crate::network::{AverageMemory, Clipped, MarkMemory, NEVER};
+use crate::network::{Clipped, Looked, MarkMemory, NEVER};
 use crate::plan::Plan;
 use crate::streams::Stream;
 
@@ -34,9 +34,6 @@ impl Extras {
             )?;
             memory.write(stream, average.values, begin)?;
         }
-        if let Some(marks) = plan.marks {
-            memory.write(stream, marks.made, &[0])?;
-        }
         Ok(Self {
             is_averaged: plan.average.is_some() && beginning.average.is_some(),
             wanted: Vec::new(),
@@ -44,18 +41,22 @@ impl Extras {
         })
     }
 
-    /// Makes an epoch that goes on with this step ready.
+    /// Makes an epoch ready that goes on after so many steps of the run, of which so many were queued here.
     pub(super) fn begin_epoch(
         &self,
-        average: Option<AverageMemory>,
+        plan: &Plan,
         (memory, stream): (&DeviceMemory, &Stream),
-        step: u64,
+        (steps, queued): (u64, usize),
     ) -> Result<(), CudaError> {
-        let Some(average) = average else {
-            return Ok(());
-        };
-        let first = if self.is_averaged { NEVER } else { step + 1 };
-        memory.write(stream, average.first, &[first])
+        if let Some(marks) = plan.marks {
+            let made = queued as u64;
+            memory.write(stream, marks.looked, &[Looked { steps, made }])?;
+        }
+        if let Some(average) = plan.average {
+            let first = if self.is_averaged { NEVER } else { steps + 1 };
+            memory.write(stream, average.first, &[first])?;
+        }
+        Ok(())
     }
 }
 

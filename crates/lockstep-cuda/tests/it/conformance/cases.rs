@@ -522,19 +522,19 @@ fn averaged() -> Vec<Case> {
     ]
 }
 
-/// More rows and columns than small tiles are for: many rows, and many weights.
+/// More rows and columns than small tiles are for: many rows, and many weights; and the products for which each size of tiles
+/// is the best, on the way there and back, as `product.rs` says in a test.
 fn large_tiles() -> Vec<Case> {
-    let case = |name, hidden: &[usize], rows| {
-        let case = Case::new(
-            name,
-            zoo::mlp(hidden, 0.3, false, 7),
-            Dims::vector(5),
-            rows + 2,
-        );
+    let case = |name, hidden: &[usize], inputs, rows| {
+        let layers = zoo::mlp(hidden, 0.3, false, 7);
+        let case = Case::new(name, layers, Dims::vector(inputs), rows + 2);
         case.in_batches(rows, 1)
     };
     vec![
-        case("many rows", &[570], 515),
-        case("many weights", &[570, 530], 3),
+        case("many rows", &[570], 5, 515),
+        case("many weights", &[570, 530], 5, 3),
+        case("medium tiles", &[500, 36], 8, 125),
+        case("large tiles", &[620, 36], 8, 1000),
+        case("the largest tiles", &[508, 36], 8, 1001),
     ]
 }
