@@ -4,6 +4,8 @@ use crate::common::own_data::{table, tables};
 use crate::common::{Place, read_json, run_folder, text};
 use rustix::process::Signal;
 use std::fs;
+use std::path::Path;
+
 #[test]
 fn a_run_goes_on_without_its_job_file_and_says_where() {
     let place = Place::new();
@@ -25,6 +27,12 @@ fn a_run_goes_on_without_its_job_file_and_says_where() {
     assert_eq!(place.run(&["run"]).code, Some(2));
 }
 
+/// Whether a checkpoint of the run is whole.
+fn has_checkpoint(run: &Path) -> bool {
+    let mut all = fs::read_dir(run.join("checkpoints")).into_iter().flatten();
+    all.any(|checkpoint| checkpoint.unwrap().path().join("manifest.json").exists())
+}
+
 #[test]
 fn a_run_that_was_killed_has_the_model_of_its_newest_checkpoint() {
     let place = Place::new();
@@ -37,7 +45,8 @@ fn a_run_that_was_killed_has_the_model_of_its_newest_checkpoint() {
     let mut run = place.start_long_run(&kept);
     let started = run.wait_for("started");
     let folder = run_folder(&started);
-    for _ in 0..3 {
+    // Checkpoints are written beside the training, which need not wait for them.
+    while !has_checkpoint(&folder) {
         run.wait_for("epoch");
     }
     let ran = place.run(&["predict", text(&folder), "--out", "-"]);
