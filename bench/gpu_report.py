@@ -169,7 +169,7 @@ def tests(report, programs):
             report.add(part, "skipped: no GPU" if skipped else (result or ["no tests"])[-1], not skipped)
 
 
-def equal(report, program, name, results):
+def equal(report, name, results):
     """Compares the hashes of runs."""
     hashes = [result.get("weights_sha256") for result in results]
     if None in hashes or any(result.get("status") != "succeeded" for result in results):
@@ -186,7 +186,7 @@ def hashes(report, program):
         path = program.job(name, *job)
         # Beside each other: one computes on the processor, the other on the GPU.
         runs = [program.run(path, device) for device in ["cuda", "cpu"]]
-        equal(report, program, f"500 steps, {name}", [program.result(run, 60) for run in runs])
+        equal(report, f"500 steps, {name}", [program.result(run, 60) for run in runs])
 
 
 def changes(report, program):
@@ -195,12 +195,12 @@ def changes(report, program):
     whole = program.run(path, "cuda")
     shared = program.run(path, "cuda", "--workers", "2")
     results = [program.result(whole, 40), program.result(shared, 40)]
-    equal(report, program, "two workers on one GPU", results)
+    equal(report, "two workers on one GPU", results)
     for first, then in [("cpu", "cuda"), ("cuda", "cpu")]:
         begun = program.result(program.run(path, first, "--epochs", "2"), 40)
         folder = begun.get("run_dir") or begun.get("run") or ""
         resumed = program.run(path, then, "--resume", folder)
-        equal(report, program, f"resumed from {first} to {then}", [results[0], program.result(resumed, 40)])
+        equal(report, f"resumed from {first} to {then}", [results[0], program.result(resumed, 40)])
 
 
 def killed(report, program):
@@ -218,7 +218,7 @@ def killed(report, program):
             os.kill(pid, signal.SIGKILL)
             break
     result = program.result(run, 60)
-    equal(report, program, f"kill -9 in the middle, {result.get('restarts')} restart", [whole, result])
+    equal(report, f"kill -9 in the middle, {result.get('restarts')} restart", [whole, result])
 
 
 def last(report, programs):
@@ -268,8 +268,10 @@ def from_jpegs(report, options, folder):
         return report.add("CLIP from JPEG files", "left out: no pictures were named")
     import clip
 
-    clip.write_model(folder / "clip")
     files = sorted(options.pictures.glob("*.jpg"))
+    if not files:
+        return report.add("CLIP from JPEG files", f"{options.pictures} has no *.jpg", False)
+    clip.write_model(folder / "clip")
     for i in range(PICTURES):
         link = folder / "jpegs" / f"class-{i % 2}" / f"{i:05}.jpg"
         link.parent.mkdir(parents=True, exist_ok=True)
@@ -281,8 +283,13 @@ def from_jpegs(report, options, folder):
         '[model]\nkind = "head"\n[train]\nworkers = 1\n'
     )
     said = report.command("CLIP from JPEG files", [options.lockstep, "embed", job, "--json"], 90)
-    rates = [json.loads(line).get("pictures_per_s") for line in (said or "").splitlines()]
-    words = f"{max(filter(None, rates), default=0):,.0f}/s"
+    if said is None:
+        return
+    events = [event for event in map(json.loads, said.splitlines()) if event["event"] == "embedding"]
+    done = [event["pictures_done"] for event in events]
+    seconds = [event["pictures_done"] / event["pictures_per_s"] for event in events]
+    after_first = (done[-1] - done[0]) / (seconds[-1] - seconds[0])
+    words = f"{done[-1] / seconds[-1]:,.0f}/s, {after_first:,.0f}/s after the first of them, {seconds[0]:.1f} s"
     if options.decode_rate:
         cores = os.cpu_count()
         decoded = report.command(
@@ -334,7 +341,7 @@ def main():
     speed(report, options, "tf32,bf16", "beside tf32")
     on_processor = on_gpu and whole_run(report, options, "cpu", 400)
     if on_processor:
-        equal(report, None, "Fashion-MNIST, accurate, on both", [on_gpu, on_processor])
+        equal(report, "Fashion-MNIST, accurate, on both", [on_gpu, on_processor])
     if options.json:
         options.json.write_text(json.dumps(report.facts, indent=1))
     print(aligned([["part", "what came of it", "ok?"], *report.rows]))

@@ -6,9 +6,8 @@
 // Kernels in `_any` are for layers of any size. The others are for those whose inputs and outputs are multiples of 4, and
 // whose weights begin at such a place: then 4 numbers are brought at a time.
 //
-// For few rows, so that there are enough blocks; and for more and more, where each number that is brought is used often. A warp
-// reads 128 bytes of shared memory in the time of 4 multiplications, whether its threads read the same or not, so a thread has
-// as many numbers as there are blocks for.
+// For few rows, so that there are enough blocks; and for more and more, where each number that is brought is used often. Reading
+// shared memory is what takes time, so a thread has as many numbers as there are blocks for.
 typedef Tile<4, 16, 2, 1, 128, 3> SmallTile;
 typedef Tile<8, 8, 2, 4, 64, 3> MediumTile;
 typedef Tile<8, 8, 4, 4, 32, 4> LargeTile;

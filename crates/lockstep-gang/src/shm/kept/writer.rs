@@ -121,10 +121,15 @@ impl KeptWriter {
 
     /// Forgets the newest note: the one before is the newest then. The rank that writes them does this.
     pub fn forget_newest_note(&mut self) {
-        let notes = [0, 1].map(|note| self.state.places.note(note));
-        let newest = notes.map(|at| self.state.region.word(at).load(Relaxed));
-        let at = notes[usize::from(newest[1] > newest[0])];
-        self.state.region.word(at).store(0, Release);
+        let (places, _, newest) = self.note_places();
+        self.state.region.word(places[newest]).store(0, Release);
+    }
+
+    /// Where the two notes lie, their stamps, and which is the newest.
+    fn note_places(&self) -> ([usize; 2], [u64; 2], usize) {
+        let places = [0, 1].map(|note| self.state.places.note(note));
+        let stamps = places.map(|at| self.state.region.word(at).load(Relaxed));
+        (places, stamps, usize::from(stamps[1] > stamps[0]))
     }
 
     /// Writes a note in place of the older one, about `extra`; without, about the vector of the note before. Returns
@@ -142,9 +147,7 @@ impl KeptWriter {
         else {
             return false;
         };
-        let notes = [0, 1].map(|note| places.note(note));
-        let stamps = notes.map(|at| region.word(at).load(Relaxed));
-        let newest = usize::from(stamps[1] > stamps[0]);
+        let (notes, stamps, newest) = self.note_places();
         let (number, at) = (1 - newest, notes[1 - newest]);
         let before = match stamps[newest] {
             0 => 0,
