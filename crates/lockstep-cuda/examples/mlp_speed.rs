@@ -5,7 +5,7 @@
 
 use lockstep_base::random::Stream;
 use lockstep_cuda::{
-    Beginning, CudaError, DataSet, Epoch, Gpu, InputPlace, LaneRows, ModelDescription,
+    Beginning, CudaError, DataSet, Epoch, Exchange, Gpu, InputPlace, LaneRows, ModelDescription,
     SampleTargets, Samples, Setup, Training, WorkerBatch,
 };
 use lockstep_nn::{Dims, LossSum, Model, NamedLayer, Optimizer, zoo};
@@ -95,7 +95,7 @@ impl Case {
             clip_norm: None,
             average: None,
             marks: 0,
-            is_alone: true,
+            exchange: Exchange::Alone,
         }
     }
 
@@ -123,7 +123,7 @@ impl Case {
             planes: &[],
             average: None,
         };
-        let mut training = Training::new(gpu, setup, Some(set), beginning)?;
+        let mut training = Training::new(gpu, setup, Some(set), None, beginning)?;
         let mut order: Vec<u32> = (0..self.samples as u32).collect();
         numbers.shuffle(&mut order);
         let mut done = 0;

@@ -45,7 +45,7 @@ impl Epoch<'_> {
             self.factors.len(),
             of_set(factors),
         )?;
-        if setup.is_alone {
+        if setup.exchange.updates() {
             check("the updates of an epoch", self.updates.len(), setup.steps())?;
         }
         check("the sums of lanes", self.sums.len(), setup.lanes)?;

@@ -78,6 +78,8 @@ kernel_files! {
     LOSS = "loss",
     /// Marks of the parameters after a step.
     MARKS = "marks",
+    /// What workers exchange whose devices read each other's memory.
+    PEERS = "peers",
     /// What changes an activation where it lies.
     POINTWISE = "pointwise",
     /// Pools.

@@ -46,6 +46,12 @@ impl Launch {
         Self::new(kernel, [blocks.clamp(1, MOST_BLOCKS), 1, 1], arguments)
     }
 
+    /// The same so many times: the second direction of the grid has them.
+    pub(crate) fn times(mut self, times: usize) -> Self {
+        self.grid.blocks[1] = times as u32;
+        self
+    }
+
     /// The same with so many bytes that the threads of a block share, beside what the kernel declares.
     pub(crate) fn sharing(mut self, bytes: usize) -> Self {
         self.grid.shared = bytes as u32;

@@ -7,10 +7,10 @@ use crate::launch::Launch;
 use crate::memory::DeviceSlice;
 use crate::network::{
     AverageMemory, BatchMemory, Chain, Clip, Constant, LaneTables, Learning, LossKernel, LossPass,
-    MarkMemory, OptimizerKernel, Pass, PassKind, PassMemory, Planner, UpdateMemory,
+    MarkMemory, OptimizerKernel, Pass, PassKind, PassMemory, PeerTables, Planner, UpdateMemory,
 };
 use crate::ring::{SLOTS, SlotLists};
-use crate::setup::{Setup, WorkerBatch};
+use crate::setup::{Exchange, Setup, WorkerBatch};
 use lockstep_nn::DROPOUT_DOMAIN;
 
 /// Numbers that a lane's gradient is a multiple of, so that each begins as aligned as the first.
@@ -33,6 +33,8 @@ pub(crate) struct Plan {
     pub(crate) ring: DeviceSlice<u32>,
     /// Of a full batch, and of the last one.
     pub(crate) tables: [BatchTables; 2],
+    /// The same of what devices exchange themselves.
+    pub(crate) peers: Option<[PeerTables; 2]>,
     /// What is written once.
     pub(crate) constants: Vec<Constant>,
     bytes: [usize; 2],
@@ -102,7 +104,8 @@ impl Plan {
             values: planner.keep(numbers),
             planes: [0, 1].map(|plane| planner.keep(if plane < planes { numbers } else { 0 })),
             rates: batch.rates,
-            gradients: planner.keep(planner.most_lanes() * stride),
+            // There is room for the sum of all workers, though this one may be without rows.
+            gradients: planner.keep(planner.most_lanes().max(1) * stride),
             stride,
             progress: batch.progress,
         };
@@ -117,6 +120,12 @@ impl Plan {
         let gradients = size_of::<f32>() * update.gradients.len();
         let [full, last] = &setup.batches;
         let tables = [full, last].map(|batch| BatchTables::new(&mut planner, batch));
+        let sums = setup.exchange.peer_sums();
+        let peers = sums.map(|[of_full, of_last]| {
+            [(full, of_full), (last, of_last)]
+                .map(|(batch, sums)| PeerTables::new(&mut planner, batch, sums))
+        });
+        let of_peers = peers.map_or(0, |_| setup.peer_shape().bytes());
         let chain = Chain::new(&model.operations, &mut planner)?;
         let bytes = planner.bytes();
         Ok(Self {
@@ -128,7 +137,7 @@ impl Plan {
             needs: MemoryNeeded {
                 batches,
                 parameters: parameters - batches - gradients,
-                gradients,
+                gradients: gradients + of_peers,
                 activations: bytes[0] + bytes[1] - parameters,
             },
             chain,
@@ -137,6 +146,7 @@ impl Plan {
             batch,
             update,
             tables,
+            peers,
             constants: planner.take_constants(),
             bytes,
         })
@@ -174,7 +184,7 @@ impl Plan {
     }
 
     /// The launches of a step on a full batch, or on the last one of an epoch. The rows are samples of this set, or those
-    /// that the host has prepared.
+    /// that the host has prepared. If devices exchange gradients themselves, [`Plan::end_by_peers`] follows.
     pub(crate) fn step(&self, setup: &Setup, set: Option<SetMemory>, last: bool) -> Vec<Launch> {
         let which = usize::from(last);
         let of_batch = &setup.batches[which];
@@ -222,15 +232,46 @@ impl Plan {
             chain.step(&mut pass, x, &loss);
             is_ended = self.learn(&mut pass, setup, which);
         }
+        match self.peers {
+            Some(_) => pass.into_launches(),
+            // Without rows nothing was learned.
+            None => self.end(pass, setup, which, (is_ended, rows > 0)),
+        }
+    }
+
+    /// The launches that end such a step once all workers have handed over their partial sums.
+    pub(crate) fn end_by_peers(&self, setup: &Setup, last: bool) -> Vec<Launch> {
+        let which = usize::from(last);
+        let rows = setup.batches[which].rows();
+        let mut pass = self.pass(setup, PassKind::Train, self.update.values, (rows, last));
+        let layout = &setup.model.layout;
+        if let Some(peers) = &self.peers {
+            peers[which].take(&mut pass, layout, &self.update);
+        }
+        let sums = (self.tables[which].adds.first(0), 0);
+        let how = (self.optimizer, self.clip.as_ref());
+        self.update.launch(&mut pass, layout, how, sums);
+        self.end(pass, setup, which, (false, true))
+    }
+
+    /// What ends a step, if that was not done, and what follows an update, if there was one.
+    fn end(
+        &self,
+        mut pass: Pass<'_>,
+        setup: &Setup,
+        which: usize,
+        (is_ended, is_updated): (bool, bool),
+    ) -> Vec<Launch> {
+        let Self { batch, update, .. } = self;
         if !is_ended {
             batch.push_end_step(&mut pass, &setup.batches);
         }
-        // Without rows nothing was learned.
-        if let Some(average) = self.average.as_ref().filter(|_| rows > 0) {
-            average.launch(&mut pass, &setup.model.layout, &self.update);
+        if let Some(average) = self.average.as_ref().filter(|_| is_updated) {
+            average.launch(&mut pass, &setup.model.layout, update);
         }
         let mut launches = pass.into_launches();
-        let look = |marks: &MarkMemory| marks.look(self.update.values, batch, of_batch);
+        let of_batch = &setup.batches[which];
+        let look = |marks: &MarkMemory| marks.look(update.values, batch, of_batch);
         launches.extend(self.marks.iter().map(look));
         launches
     }
@@ -250,17 +291,20 @@ impl Plan {
             merges: tables.merges,
         };
         // What is clipped has to be known whole before any of it is used.
-        if setup.is_alone && batch.merges().is_some() && self.clip.is_none() {
+        let is_alone = setup.exchange == Exchange::Alone;
+        if is_alone && batch.merges().is_some() && self.clip.is_none() {
             return learning.update(pass, self.optimizer);
         }
         learning.form(pass);
-        match setup.is_alone {
-            true => {
-                let sums = (tables.adds, learning.result);
-                let how = (self.optimizer, self.clip.as_ref());
-                (self.update).launch(pass, layout, how, sums);
-            }
-            false => self.update.sum(pass, layout, tables.adds),
+        if is_alone {
+            let sums = (tables.adds, learning.result);
+            let how = (self.optimizer, self.clip.as_ref());
+            (self.update).launch(pass, layout, how, sums);
+        } else {
+            self.update.sum(pass, layout, tables.adds);
+        }
+        if let Some(peers) = &self.peers {
+            peers[which].hand_over(pass, layout, &self.update);
         }
         false
     }

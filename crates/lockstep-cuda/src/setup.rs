@@ -2,7 +2,8 @@
 
 use crate::error::CudaError;
 use crate::forecast::MemoryNeeded;
-use crate::network::merges;
+use crate::network::{are_addable, merges};
+use crate::peers::PeerShape;
 use crate::plan::Plan;
 use crate::ring::SlotShape;
 use crate::rows::{RowShape, TargetShape};
@@ -176,15 +177,52 @@ pub struct Setup {
     pub inputs: InputPlace,
     /// How rows count; none where all count as they are.
     pub shape: Option<TargetShape>,
-    /// The longest that the gradient may be, if it is clipped; only of a worker that trains alone, as the next two.
+    /// The longest that the gradient may be, if it is clipped; only where the device updates, as the next two.
     pub clip_norm: Option<f64>,
     /// How much of an average of the weights a step keeps, if there is one.
     pub average: Option<f64>,
     /// How many looks at the parameters are kept until they are taken.
     pub marks: usize,
-    /// Whether the worker trains alone. Then the device updates the parameters, and has the optimizer's vectors. Of a
-    /// worker in a gang, a step ends with its partial sums, and whoever has those of all brings new values.
-    pub is_alone: bool,
+    /// Who adds up the workers' gradients and updates by them.
+    pub exchange: Exchange,
+}
+
+/// How a worker's gradients meet those of the others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Exchange {
+    /// There are no others: the device updates, and has the optimizer's vectors.
+    Alone,
+    /// Through the host: a step ends with this worker's partial sums, and whoever has those of all brings new values.
+    Host,
+    /// The workers' devices read each other's memory. Each adds up all partial sums, those of a full batch and of the last one
+    /// in this order, and updates as if it were alone.
+    Peers([Vec<PeerSum>; 2]),
+}
+
+/// A partial sum of some worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PeerSum {
+    /// The worker's rank.
+    pub rank: usize,
+    /// Which of its partial sums in this batch it is.
+    pub partial: usize,
+    /// How many sums are complete after it, each of the two newest that are not yet added.
+    pub merges: u32,
+}
+
+impl Exchange {
+    /// Whether the device updates the parameters.
+    pub(crate) fn updates(&self) -> bool {
+        *self != Self::Host
+    }
+
+    /// The sums that devices exchange themselves.
+    pub(crate) fn peer_sums(&self) -> Option<&[Vec<PeerSum>; 2]> {
+        match self {
+            Self::Peers(sums) => Some(sums),
+            Self::Alone | Self::Host => None,
+        }
+    }
 }
 
 impl Setup {
@@ -241,9 +279,18 @@ impl Setup {
 
     /// The optimizer's vectors that the device has.
     pub(crate) fn planes(&self) -> usize {
-        match self.is_alone {
+        match self.exchange.updates() {
             true => self.optimizer.planes(),
             false => 0,
+        }
+    }
+
+    /// How much memory the worker has for partial sums that other devices read.
+    pub fn peer_shape(&self) -> PeerShape {
+        let partials = self.batches.iter().map(|batch| batch.partials.len());
+        PeerShape {
+            partials: partials.max().unwrap_or(0),
+            numbers: self.model.layout.len(),
         }
     }
 
@@ -258,7 +305,16 @@ impl Setup {
     pub(crate) fn check(&self) -> Result<(), CudaError> {
         let [full, last] = &self.batches;
         for batch in [full, last] {
-            batch.check(self.lanes, self.is_alone)?;
+            batch.check(self.lanes, self.exchange == Exchange::Alone)?;
+        }
+        if let Some(sums) = self.exchange.peer_sums()
+            && !sums.iter().all(|sums| are_addable(sums))
+        {
+            return Err(CudaError::Mismatch {
+                what: "sums of all workers",
+                found: format!("{sums:?}"),
+                expected: "some that come to one".to_owned(),
+            });
         }
         if self.is_mixed() && !self.inputs.is_prepared() {
             return Err(CudaError::Mismatch {
@@ -272,11 +328,11 @@ impl Setup {
             self.average.is_some(),
             self.marks > 0,
         ];
-        if !self.is_alone && extras.contains(&true) {
+        if !self.exchange.updates() && extras.contains(&true) {
             return Err(CudaError::Mismatch {
                 what: "clipping, an average or marks on the device",
-                found: "a worker of a gang".to_owned(),
-                expected: "one that trains alone".to_owned(),
+                found: "a worker whose host updates".to_owned(),
+                expected: "one whose device does".to_owned(),
             });
         }
         let of_last = match self.samples % full.samples.max(1) {

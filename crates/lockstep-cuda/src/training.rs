@@ -7,6 +7,7 @@
 mod beginning;
 mod exchange;
 mod extras;
+mod peers;
 mod state;
 
 use crate::data_set::DataSet;
@@ -23,6 +24,7 @@ use crate::setup::Setup;
 use crate::streams::{Event, Graph, Stream};
 pub use beginning::Beginning;
 use extras::Extras;
+use peers::PeerExchange;
 
 /// Steps between two marks in the stream.
 const STEPS_A_MARK: usize = 32;
@@ -40,8 +42,9 @@ pub struct Training {
     marks: [Event; MARKS],
     /// Batches that the host prepares, if the data set is not resident.
     ring: Option<Ring>,
-    /// What is exchanged in a gang.
+    /// What is exchanged with the host, or with other devices.
     gang: Option<GangMemory>,
+    peers: Option<PeerExchange>,
     memory: DeviceMemory,
     set: Option<DataSet>,
     scoring: Scoring,
@@ -81,7 +84,7 @@ impl Training {
         } = self;
         memory.write(stream, plan.batch.sums, &sums)?;
         memory.write(stream, plan.batch.progress, &[progress])?;
-        if setup.is_alone {
+        if setup.exchange.updates() {
             let rates: Vec<StepRate> = epoch.updates.iter().map(StepRate::of).collect();
             memory.write(stream, plan.update.rates, &rates)?;
         }
@@ -134,8 +137,9 @@ impl Training {
         ring.slot(&self.memory, rows)
     }
 
-    /// Queues the next step of the epoch, and returns before it is done, unless many are under way. In a gang, copies of
-    /// the partial sums are queued with it; those of the step before must not be needed any more.
+    /// Queues the next step of the epoch, and returns before it is done, unless many are under way. If the host exchanges,
+    /// copies of the partial sums are queued with it; those of the step before must not be needed any more. If the devices
+    /// do, [`Training::wait_for_sums`] and [`Training::end_step`] follow.
     ///
     /// # Errors
     /// When the epoch is over, the host has not sent the batch, or a step before has failed.
@@ -156,6 +160,7 @@ impl Training {
             setup,
             ring,
             gang,
+            peers,
             step,
             ..
         } = self;
@@ -184,6 +189,9 @@ impl Training {
             let partials = setup.batches[which].partials.iter();
             let sums = partials.map(|&lane| plan.update.gradient(lane));
             gang.queue_partials(memory, stream, sums)?;
+        }
+        if let Some(peers) = peers {
+            peers.computed(stream, which)?;
         }
         self.extras.is_averaged |= plan.average.is_some();
         *step += 1;

@@ -7,7 +7,7 @@
 //! is the processor.
 //!
 //! Every device gives the same bits, and the gang's exchange is the same for all of them, chunk by chunk: a gang may mix
-//! them.
+//! them. Devices that can read each other's memory may exchange without the host instead ([`crate::peers`]).
 
 use crate::TrainError;
 use crate::lanes::LaneProgram;
@@ -15,6 +15,7 @@ use crate::prepare::exchange_plan;
 use crate::sets::{DataFacts, Sets};
 use crate::snapshot::Snapshot;
 use crate::{exchange::ExchangePlan, prepare};
+use lockstep_cuda::PeerOffer;
 use lockstep_gang::{KeptWriter, SharingCollective};
 use lockstep_nn::{Layout, Loss, LossSum, MarkedPlaces, Model, Optimizer, Update};
 use lockstep_resolve::TrainingSettings;
@@ -26,6 +27,19 @@ pub(crate) trait Device: Send {
 
     /// A number that is the same for all devices that compute the same bits.
     fn fingerprint(&self) -> u64;
+
+    /// What other devices of this machine read this one's partial sums with, when it trains as this rank; nothing of a device
+    /// whose memory others cannot read.
+    fn offer(&mut self, setup: &ReplicaSetup<'_>, rank: usize) -> Option<PeerOffer> {
+        let _ = (setup, rank);
+        None
+    }
+
+    /// Opens what all ranks offer, this one included. Says whether that worked.
+    fn open(&mut self, offers: &[PeerOffer]) -> bool {
+        let _ = offers;
+        false
+    }
 
     /// Joins the gang that `collective` reaches with the state of `beginning`.
     fn replica<'a>(
@@ -46,6 +60,8 @@ pub(crate) struct ReplicaSetup<'a> {
     pub(crate) steps_per_epoch: u64,
     /// What is looked at after steps.
     pub(crate) marked: MarkedPlaces,
+    /// Whether the ranks' devices exchange gradients themselves, and have opened what they need.
+    pub(crate) has_peers: bool,
 }
 
 impl<'a> ReplicaSetup<'a> {
@@ -79,6 +95,7 @@ impl<'a> ReplicaSetup<'a> {
             programs: [full, last].map(|batch| LaneProgram::new(&exchange.plan, rank, batch)),
             steps_per_epoch: prepare::steps_per_epoch(settings, data),
             marked: MarkedPlaces::new(layout),
+            has_peers: false,
             exchange,
             settings,
         })

@@ -4,6 +4,7 @@
 //! only. What is added to what depends on which lanes have rows, and so on the batch's size alone: it is
 //! worked out once for a full batch and once for the short last one, and a step just follows it.
 
+use lockstep_cuda::PeerSum;
 use lockstep_data::lane_rows;
 use lockstep_gang::{Plan, tree};
 use std::ops::Range;
@@ -74,6 +75,52 @@ impl LaneProgram {
             aside,
         }
     }
+}
+
+/// All ranks' partial sums that have rows in a batch of so many samples, in the order in which each rank adds them up if it
+/// has all of them.
+pub(crate) fn peer_sums(plan: &Plan, batch: usize) -> Vec<PeerSum> {
+    let has_rows = |node: &Range<usize>| {
+        (node.clone()).any(|lane| !lane_rows(lane, plan.lanes(), batch).is_empty())
+    };
+    let mut nodes = Vec::new();
+    for rank in 0..plan.workers() {
+        let present = plan.partials_of(rank).iter().filter(|&node| has_rows(node));
+        let sums = present.enumerate().map(|(partial, node)| {
+            let merges = 0;
+            let sum = PeerSum {
+                rank,
+                partial,
+                merges,
+            };
+            (node.clone(), sum)
+        });
+        nodes.extend(sums);
+    }
+    let mut sums = Vec::new();
+    add_in_tree(0..plan.lanes(), &nodes, &mut sums);
+    sums
+}
+
+/// Appends the sums that a node of the tree is added up of. Says whether there are any.
+fn add_in_tree(
+    node: Range<usize>,
+    nodes: &[(Range<usize>, PeerSum)],
+    sums: &mut Vec<PeerSum>,
+) -> bool {
+    if let Some((_, sum)) = nodes.iter().find(|(other, _)| *other == node) {
+        sums.push(*sum);
+        return true;
+    }
+    let Some(middle) = tree::split(&node) else {
+        return false;
+    };
+    let left = add_in_tree(node.start..middle, nodes, sums);
+    let right = add_in_tree(middle..node.end, nodes, sums);
+    if let (true, true, Some(last)) = (left, right, sums.last_mut()) {
+        last.merges += 1;
+    }
+    left || right
 }
 
 /// The lanes of some nodes of the tree that have rows, each node summed into its buffer 0.
@@ -193,6 +240,35 @@ mod tests {
         match (left, right) {
             (Some(left), Some(right)) => Some(format!("({left}+{right})")),
             (left, right) => left.or(right),
+        }
+    }
+
+    #[test]
+    fn partial_sums_of_all_ranks_come_to_the_trees_sum_whoever_has_which_lanes() {
+        for (lanes, batch) in (1..12).flat_map(|lanes| (1..14).map(move |batch| (lanes, batch))) {
+            for workers in 1..=lanes {
+                let plan = Plan::new(whole(), lanes, workers).unwrap();
+                let partials = (0..workers).map(|rank| {
+                    let program = LaneProgram::new(&plan, rank, batch);
+                    let all = expressions(&program).into_iter();
+                    all.filter(|sum| !sum.is_empty()).collect::<Vec<_>>()
+                });
+                let partials: Vec<_> = partials.collect();
+                let mut waiting: Vec<String> = Vec::new();
+                for sum in peer_sums(&plan, batch) {
+                    waiting.push(partials[sum.rank][sum.partial].clone());
+                    for _ in 0..sum.merges {
+                        let (right, left) = (waiting.pop().unwrap(), waiting.pop().unwrap());
+                        waiting.push(format!("({left}+{right})"));
+                    }
+                }
+                let expected = by_definition(0..lanes, lanes, batch).unwrap();
+                assert_eq!(
+                    waiting,
+                    [expected],
+                    "{lanes} lanes, {workers} workers, {batch}"
+                );
+            }
         }
     }
 

@@ -28,6 +28,7 @@ mod loss_shape;
 mod mixing;
 mod network;
 mod numerics;
+mod peers;
 mod prepare;
 mod pretrained;
 mod recover;

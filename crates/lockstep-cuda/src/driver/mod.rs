@@ -69,6 +69,11 @@ impl fmt::Display for DriverVersion {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Address(pub u64);
 
+/// What another process opens a piece of memory with: `CUipcMemHandle`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
+pub struct MemoryHandle(pub [u8; 64]);
+
 /// A queue of work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct StreamHandle(pub usize);
@@ -118,6 +123,24 @@ pub trait Device: Send + Sync {
     /// # Safety
     /// It is [`Device::allocate`]'s, was not given back before, and no work that is queued uses it.
     unsafe fn free(&self, at: Address);
+
+    /// What another process opens memory with.
+    ///
+    /// # Errors
+    /// When it is not [`Device::allocate`]'s, or the driver cannot share memory.
+    fn export(&self, at: Address) -> Result<MemoryHandle, CudaError>;
+
+    /// The memory that another process exported, for this device to read, at an address of its own.
+    ///
+    /// # Errors
+    /// When it was exported here, is gone, or is of a device that this one cannot read from.
+    fn open_exported(&self, handle: MemoryHandle) -> Result<Address, CudaError>;
+
+    /// Ends the use of such memory.
+    ///
+    /// # Safety
+    /// It is [`Device::open_exported`]'s, was not closed before, and no work that is queued uses it.
+    unsafe fn close_exported(&self, at: Address);
 
     /// Takes memory of the machine that the device reads and writes by itself. It holds zeros.
     ///

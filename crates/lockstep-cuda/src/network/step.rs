@@ -220,7 +220,10 @@ impl BatchMemory {
             mixed: planner.keep(if slot.mixes_images { rows } else { 0 }),
             samples: planner.keep(rows),
             next_samples: planner.keep(if order > 0 { rows } else { 0 }),
-            rates: planner.keep(if setup.is_alone { setup.steps() } else { 0 }),
+            rates: planner.keep(match setup.exchange.updates() {
+                true => setup.steps(),
+                false => 0,
+            }),
             rate: planner.keep(1),
             targets: TargetMemory::new(planner, setup.shape.as_ref(), setup.steps(), progress),
             scores: planner.keep(rows * outputs),

@@ -2,6 +2,7 @@
 
 use super::Training;
 use super::extras::Extras;
+use super::peers::PeerExchange;
 use crate::data_set::DataSet;
 use crate::epoch::check;
 use crate::error::CudaError;
@@ -10,6 +11,7 @@ use crate::gpu::Gpu;
 use crate::launch::load_all;
 use crate::memory::DeviceMemory;
 use crate::network::LaneSum;
+use crate::peers::PeerMemory;
 use crate::plan::Plan;
 use crate::ring::Ring;
 use crate::rows::RowShape;
@@ -30,7 +32,7 @@ pub struct Beginning<'a> {
 
 impl Training {
     /// Plans all memory, brings the state to the GPU, and records the steps. The data set is there if the setup says that
-    /// it is resident.
+    /// it is resident; the memory of peers if it says that devices exchange themselves.
     ///
     /// # Errors
     /// When there is no kernel for something in the network, the parts do not fit each other, or the GPU has too little
@@ -39,10 +41,12 @@ impl Training {
         gpu: &Gpu,
         setup: Setup,
         set: Option<DataSet>,
+        peers: Option<PeerMemory>,
         beginning: Beginning<'_>,
     ) -> Result<Self, CudaError> {
         let layout = &setup.model.layout;
         check_set(&setup, set.as_ref())?;
+        check_peers(&setup, peers.as_ref())?;
         check("the state vector", beginning.values.len(), layout.len())?;
         let device = &gpu.device;
         let forecast = Plan::new(&setup, [0; 2])?;
@@ -82,8 +86,7 @@ impl Training {
         let graphs = [record(false)?, record(true)?];
         let places = (plan.batch.rows.inputs, plan.batch.scores);
         let shape = [setup.model.inputs(), setup.model.outputs()];
-        let partials = setup.batches.iter().map(|batch| batch.partials.len());
-        let most = partials.max().unwrap_or(0);
+        let most = setup.peer_shape().partials;
         let on_device = (&memory, &stream);
         let extras = Extras::new(&plan, on_device, beginning)?;
         Ok(Self {
@@ -94,7 +97,7 @@ impl Training {
                 false => None,
                 true => Some(Ring::new(device, plan.ring, setup.slot_shape())?),
             },
-            gang: match setup.is_alone {
+            gang: match setup.exchange.updates() {
                 true => None,
                 false => Some(GangMemory::new(
                     device,
@@ -103,6 +106,13 @@ impl Training {
                     layout.trained(),
                 )?),
             },
+            peers: peers
+                .map(|peers| {
+                    let on_device = (device, &stream);
+                    let write = |to, numbers: &[u64]| memory.write(&stream, to, numbers);
+                    PeerExchange::new(on_device, (&plan, &setup), peers, write)
+                })
+                .transpose()?,
             scoring: Scoring::new(gpu, places, shape, setup.scored_rows)?,
             is_loaded: false,
             step: 0,
@@ -115,6 +125,19 @@ impl Training {
             plan,
             setup,
         })
+    }
+}
+
+/// Checks that there is memory of peers where it is needed, and as much as is needed.
+fn check_peers(setup: &Setup, peers: Option<&PeerMemory>) -> Result<(), CudaError> {
+    match (peers, setup.exchange.peer_sums()) {
+        (None, None) => Ok(()),
+        (Some(peers), Some(_)) => peers.check(setup),
+        (found, _) => Err(CudaError::Mismatch {
+            what: "memory of other workers",
+            found: if found.is_some() { "some" } else { "none" }.to_owned(),
+            expected: "what the setup says".to_owned(),
+        }),
     }
 }
 

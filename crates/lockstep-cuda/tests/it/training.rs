@@ -91,7 +91,8 @@ fn as_much_memory_is_taken_as_was_forecast() {
         DataSet::bytes(set.samples(), set.shape()) as u64
     );
     let forecast = setup(&case).memory_needed().unwrap().total() as u64;
-    let training = Training::new(&gpu, setup(&case), Some(set), beginning(&case.values)).unwrap();
+    let training =
+        Training::new(&gpu, setup(&case), Some(set), None, beginning(&case.values)).unwrap();
     assert_eq!(between - gpu.free_memory().unwrap(), forecast);
     drop(training);
     assert_eq!(gpu.free_memory().unwrap(), before, "all is given back");
@@ -118,7 +119,7 @@ fn what_was_read_goes_on_elsewhere_with_the_same_bits() {
         average: Some(&average(&first)),
     };
     let set = Some(data(&gpu, &case));
-    let mut second = Training::new(&gpu, setup(&case), set, beginning).unwrap();
+    let mut second = Training::new(&gpu, setup(&case), set, None, beginning).unwrap();
     for training in [&mut first, &mut second] {
         train(training, &case, 1);
     }
@@ -181,7 +182,7 @@ fn what_does_not_fit_is_refused_with_what_would() {
     let Some(gpu) = gpu() else { return };
     let case = example();
     let refused = |setup: Setup, set: DataSet, values: &[f32]| {
-        let training = Training::new(&gpu, setup, Some(set), beginning(values));
+        let training = Training::new(&gpu, setup, Some(set), None, beginning(values));
         training.err().expect("a refusal").to_string()
     };
     let found = refused(setup(&case), data(&gpu, &case), &case.values[1..]);
@@ -278,7 +279,7 @@ fn a_gpu_that_is_lost_in_a_step_is_told_by_all_that_follows_and_another_goes_on(
         average: None,
     };
     let set = Some(data(&whole, &case));
-    let mut again = Training::new(&whole, setup(&case), set, beginning).unwrap();
+    let mut again = Training::new(&whole, setup(&case), set, None, beginning).unwrap();
     for training in [&mut again, &mut expected] {
         train(training, &case, 1);
     }

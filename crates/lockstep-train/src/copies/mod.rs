@@ -24,6 +24,7 @@ use lockstep_nn::LossSum;
 use lockstep_resolve::TrainingSettings;
 use notes::{EpochNotes, fitting};
 use pace::Pace;
+use std::ops::Range;
 use std::time::Instant;
 
 /// Bytes for what an epoch came to, and the most for all of them.
@@ -250,8 +251,8 @@ impl CopyDuty {
     }
 }
 
-/// Copies all of the state, where one process has it.
-pub(crate) fn copy_whole(vectors: &StateVectors<'_>, to: &mut KeptWriter) {
+/// Copies these parts of the state, where one process has all of it.
+pub(crate) fn copy_parts(vectors: &StateVectors<'_>, parts: &[Range<usize>], to: &mut KeptWriter) {
     let [first, second] = vectors.planes;
     let all = [
         Some(vectors.values),
@@ -264,6 +265,8 @@ pub(crate) fn copy_whole(vectors: &StateVectors<'_>, to: &mut KeptWriter) {
         .flatten()
         .filter(|vector| !vector.is_empty());
     for (number, vector) in there.enumerate() {
-        to.write(number, 0, vector);
+        for part in parts {
+            to.write(number, part.start, &vector[part.clone()]);
+        }
     }
 }

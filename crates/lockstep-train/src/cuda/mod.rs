@@ -1,35 +1,35 @@
 //! A GPU as a device: a worker's lanes are computed together, and steps are queued there, many at a time.
 //!
-//! A worker that trains alone leaves everything to the GPU; what the host asks for is sums of losses now and then. In a
-//! gang, the host exchanges and updates.
+//! A worker that trains alone leaves everything to the GPU; what the host asks for is sums of losses now and then. So do
+//! workers whose GPUs read each other's memory. In other gangs, the host exchanges and updates.
 
-mod alone;
 mod feed;
 mod gang;
 mod lanes;
 mod scorer;
+mod whole;
 
 use crate::TrainError;
 use crate::average::WeightAverage;
 use crate::device::{Device, DeviceReplica, Objective, ReplicaSetup};
 use crate::host::state_of;
-use crate::lanes::LaneProgram;
+use crate::lanes::{LaneProgram, peer_sums};
 use crate::prepare::{evaluation_rows, model_on};
 use crate::replica::{ExchangeSetup, GangReplica};
 use crate::sets::{DataFacts, Sets};
 use crate::snapshot::Snapshot;
-use alone::AloneReplica;
 use feed::Feed;
 use gang::CudaGangReplica;
 use lanes::{CudaLanes, EpochPlace};
 use lockstep_cuda::{
-    Beginning, CudaError, Gpu, InputPlace, LaneRows, MemoryNeeded, ModelDescription, Predictor,
-    Setup, TargetShape, Training, WorkerBatch,
+    Beginning, CudaError, Exchange, Gpu, InputPlace, LaneRows, MemoryNeeded, ModelDescription,
+    PeerMemory, PeerOffer, PeerShape, Predictor, Setup, TargetShape, Training, WorkerBatch,
 };
 use lockstep_gang::SharingCollective;
 use lockstep_nn::{Capacity, Model, Threads};
 use lockstep_resolve::TrainingSettings;
 pub(crate) use scorer::GpuScorer;
+use whole::WholeReplica;
 
 /// Steps whose marks the device keeps; older ones that are wanted are brought before.
 const MARKS: usize = 1024;
@@ -41,6 +41,8 @@ pub(crate) struct CudaDevice {
     model: Model,
     /// Rows that are evaluated at a time.
     evaluation_rows: usize,
+    /// What others read, and what it reads of them, until there is a replica that does.
+    peers: Option<PeerMemory>,
 }
 
 impl CudaDevice {
@@ -50,6 +52,7 @@ impl CudaDevice {
             gpu,
             model,
             evaluation_rows,
+            peers: None,
         }
     }
 
@@ -86,6 +89,23 @@ impl Device for CudaDevice {
         lockstep_nn::fingerprint()
     }
 
+    fn offer(&mut self, setup: &ReplicaSetup<'_>, rank: usize) -> Option<PeerOffer> {
+        let shape = PeerShape {
+            partials: setup.exchange.plan.partials_of(rank).len(),
+            numbers: self.model.layout().len(),
+        };
+        // Without memory for it, or without a driver that shares it, the hosts exchange.
+        let memory = PeerMemory::new(&self.gpu, shape).ok()?;
+        let offer = memory.offer(&self.gpu).ok()?;
+        self.peers = Some(memory);
+        Some(offer)
+    }
+
+    fn open(&mut self, offers: &[PeerOffer]) -> bool {
+        let peers = self.peers.as_mut();
+        peers.is_some_and(|peers| peers.open(&self.gpu, offers).is_ok())
+    }
+
     fn replica<'a>(
         &'a mut self,
         sets: &'a Sets,
@@ -99,7 +119,7 @@ impl Device for CudaDevice {
         let planes = setup.optimizer().planes();
         let plan = &setup.exchange.plan;
         let own = plan.lanes_of(collective.rank());
-        let is_alone = plan.workers() == 1;
+        let peers = self.peers.take().filter(|_| setup.has_peers);
         let feed = Feed::new(&self.gpu, settings, sets)?;
         let planes_before: Vec<&[f32]> = beginning.planes.iter().map(|plane| &plane[..]).collect();
         let rows = (self.evaluation_rows, sets.train_indices.len());
@@ -108,9 +128,10 @@ impl Device for CudaDevice {
         let begin = Beginning {
             values: &beginning.state,
             planes: &planes_before,
-            average: beginning.average.as_deref().filter(|_| is_alone),
+            average: (beginning.average.as_deref()).filter(|_| worker.average.is_some()),
         };
-        let training = Training::new(&self.gpu, worker, feed.set(), begin)?;
+        let updates = worker.exchange != Exchange::Host;
+        let training = Training::new(&self.gpu, worker, feed.set(), peers, begin)?;
         let aside = setup.programs.iter().map(|program| program.aside).max();
         let lanes = CudaLanes {
             training,
@@ -123,9 +144,9 @@ impl Device for CudaDevice {
             losses: beginning.position.lane_sums.clone(),
             epoch: EpochPlace::default(),
         };
-        if is_alone {
+        if updates {
             let sizes = (beginning.state.len(), planes);
-            return Ok(Box::new(AloneReplica::new(lanes, collective, sizes)));
+            return Ok(Box::new(WholeReplica::new(lanes, collective, sizes)));
         }
         let exchange = ExchangeSetup {
             layout,
@@ -160,7 +181,15 @@ fn worker_setup(
     let settings = setup.settings;
     let plan = &setup.exchange.plan;
     let own = plan.lanes_of(rank);
-    let is_alone = plan.workers() == 1;
+    let exchange = match (plan.workers(), setup.has_peers) {
+        (1, _) => Exchange::Alone,
+        (_, false) => Exchange::Host,
+        (_, true) => {
+            let sums = |program: &LaneProgram| peer_sums(plan, program.batch);
+            Exchange::Peers(setup.programs.each_ref().map(sums))
+        }
+    };
+    let updates = exchange != Exchange::Host;
     Setup {
         model: ModelDescription::of(model),
         optimizer: setup.optimizer(),
@@ -171,21 +200,23 @@ fn worker_setup(
         scored_rows,
         inputs,
         shape,
-        clip_norm: settings.learner.clip_norm.filter(|_| is_alone),
-        average: settings.learner.average.filter(|_| is_alone),
-        marks: if is_alone { MARKS } else { 0 },
-        is_alone,
+        clip_norm: settings.learner.clip_norm.filter(|_| updates),
+        average: settings.learner.average.filter(|_| updates),
+        marks: if updates { MARKS } else { 0 },
+        exchange,
     }
 }
 
-/// What the first worker needs of a GPU's memory, and the training set there. No GPU is needed to say so.
+/// What the first worker needs of a GPU's memory, and the training set there: at the most, which is what it needs if the GPUs
+/// of a gang exchange themselves. No GPU is needed to say so.
 pub(crate) fn memory_needed(
     settings: &TrainingSettings,
     data: &DataFacts,
 ) -> Result<(MemoryNeeded, usize), TrainError> {
     let one = Capacity { rows: 1, lanes: 1 };
     let model = model_on(&Threads::default(), settings, data, one)?;
-    let setup = ReplicaSetup::of(settings, data, model.layout(), 0)?;
+    let mut setup = ReplicaSetup::of(settings, data, model.layout(), 0)?;
+    setup.has_peers = true;
     let numbers = data.train * ModelDescription::of(&model).inputs();
     let (inputs, set) = feed::forecast(settings, numbers);
     let rows = (evaluation_rows(settings, data, &model), data.train);

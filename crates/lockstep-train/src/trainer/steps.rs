@@ -8,7 +8,7 @@ use crate::copies::StateCopies;
 use crate::device::{Device, DeviceReplica, EpochPlan, Objective, ReplicaSetup};
 use crate::sets::Sets;
 use crate::snapshot::{Best, Position, Snapshot};
-use crate::{TrainError, numerics};
+use crate::{TrainError, numerics, peers};
 use lockstep_base::progress::{Phase, enter};
 use lockstep_events::Metrics;
 use lockstep_events::control::{Assignment, FromWorker};
@@ -102,7 +102,7 @@ impl<'a> StepLoop<'a> {
         let model = device.model();
         let (layout, objective) = (model.layout().clone(), Objective::of(model));
         let place = (assignment.rank, assignment.transport.hosts());
-        let setup = ReplicaSetup::on_hosts(settings, &sets.facts(), &layout, place)?;
+        let mut setup = ReplicaSetup::on_hosts(settings, &sets.facts(), &layout, place)?;
         let optimizer = setup.optimizer();
         let steps_per_epoch = setup.steps_per_epoch;
         let batches = setup.programs.each_ref().map(|program| program.batch);
@@ -114,6 +114,9 @@ impl<'a> StepLoop<'a> {
             lockstep_base::progress::begin_phases();
         }
         numerics::agree(device.fingerprint(), &mut *collective)?;
+        if peers::are_on_one_machine(&assignment.transport) {
+            peers::agree(device, &mut setup, &mut *collective)?;
+        }
         let steps = steps_per_epoch * u64::from(settings.learner.epochs);
         let tracer = (assignment.rank == 0).then(|| Tracer::new(&layout, &setup.marked, steps));
         Ok(Self {

@@ -6,7 +6,8 @@ use super::library::Library;
 use super::patience::{PATIENCE, wait_until};
 use crate::arguments::Arguments;
 use crate::driver::{
-    Address, Device, DeviceFacts, EventHandle, Function, GraphHandle, Grid, StreamHandle,
+    Address, Device, DeviceFacts, EventHandle, Function, GraphHandle, Grid, MemoryHandle,
+    StreamHandle,
 };
 use crate::error::CudaError;
 use crate::kernels::KernelFile;
@@ -182,6 +183,30 @@ impl Device for CudaDevice {
     unsafe fn free(&self, at: Address) {
         // SAFETY: see the impl.
         self.give_back(|| unsafe { (self.library.functions.free)(at.0) });
+    }
+
+    fn export(&self, at: Address) -> Result<MemoryHandle, CudaError> {
+        let mut handle = MemoryHandle([0; 64]);
+        // SAFETY: a place for a handle.
+        self.call("sharing memory with other processes", || unsafe {
+            (self.library.functions.export)(&raw mut handle, at.0)
+        })?;
+        Ok(handle)
+    }
+
+    fn open_exported(&self, handle: MemoryHandle) -> Result<Address, CudaError> {
+        let mut at = 0;
+        // SAFETY: a place for an address; the driver refuses what is no handle of its own.
+        self.call("opening another process's memory", || unsafe {
+            let open = self.library.functions.open_exported;
+            open(&raw mut at, handle, number::READABLE_BY_PEERS)
+        })?;
+        Ok(Address(at))
+    }
+
+    unsafe fn close_exported(&self, at: Address) {
+        // SAFETY: see the impl.
+        self.give_back(|| unsafe { (self.library.functions.close_exported)(at.0) });
     }
 
     fn allocate_pinned(&self, bytes: usize) -> Result<NonNull<u8>, CudaError> {

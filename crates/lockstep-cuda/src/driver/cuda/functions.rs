@@ -1,6 +1,7 @@
 //! The functions of NVIDIA's driver that are used, found by name: those of CUDA 12.0, as `cuda.h` declares them.
 
 use super::ahead::LaunchConfig;
+use crate::driver::MemoryHandle;
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
 /// What every function returns: 0, or the number of an error.
@@ -30,6 +31,9 @@ lockstep_base::c_functions! {
     memory_info = "cuMemGetInfo_v2": fn(*mut usize, *mut usize) -> Code;
     allocate = "cuMemAlloc_v2": fn(*mut DevicePlace, usize) -> Code;
     free = "cuMemFree_v2": fn(DevicePlace) -> Code;
+    export = "cuIpcGetMemHandle": fn(*mut MemoryHandle, DevicePlace) -> Code;
+    open_exported = "cuIpcOpenMemHandle_v2": fn(*mut DevicePlace, MemoryHandle, c_uint) -> Code;
+    close_exported = "cuIpcCloseMemHandle": fn(DevicePlace) -> Code;
     allocate_pinned = "cuMemHostAlloc": fn(*mut *mut c_void, usize, c_uint) -> Code;
     free_pinned = "cuMemFreeHost": fn(*mut c_void) -> Code;
     copy_in = "cuMemcpyHtoDAsync_v2": fn(DevicePlace, *const c_void, usize, Handle) -> Code;
@@ -94,6 +98,8 @@ pub(super) mod number {
     pub(in super::super) const CAPABILITY_MINOR: c_int = 76;
     /// `CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES`.
     pub(in super::super) const MOST_SHARED: c_int = 8;
+    /// `CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS`: another device's memory may be read from now on.
+    pub(in super::super) const READABLE_BY_PEERS: c_uint = 1;
     /// `CU_STREAM_NON_BLOCKING`: it does not wait for the default stream.
     pub(in super::super) const NON_BLOCKING: c_uint = 1;
     /// `CU_EVENT_DISABLE_TIMING`.

@@ -4,7 +4,8 @@ use super::Fault;
 use super::compile::{CompiledFile, EmulatedKernel, wrong};
 use crate::arguments::Arguments;
 use crate::driver::{
-    Address, Device, DeviceFacts, EventHandle, Function, GraphHandle, Grid, StreamHandle,
+    Address, Device, DeviceFacts, EventHandle, Function, GraphHandle, Grid, MemoryHandle,
+    StreamHandle,
 };
 use crate::error::CudaError;
 use crate::kernels::{HEADERS, KernelFile};
@@ -248,6 +249,19 @@ impl Device for EmulatedDevice {
             unsafe { dealloc(at.0 as *mut u8, memory_of(bytes)) };
         }
     }
+
+    fn export(&self, at: Address) -> Result<MemoryHandle, CudaError> {
+        let mut handle = MemoryHandle([0; 64]);
+        handle.0[..8].copy_from_slice(&at.0.to_le_bytes());
+        Ok(handle)
+    }
+
+    fn open_exported(&self, _: MemoryHandle) -> Result<Address, CudaError> {
+        let reason = "memory of another process was opened";
+        Err(wrong(&self.folder, reason.to_owned()))
+    }
+
+    unsafe fn close_exported(&self, _: Address) {}
 
     fn allocate_pinned(&self, bytes: usize) -> Result<NonNull<u8>, CudaError> {
         // SAFETY: the layout has at least one byte.

@@ -155,6 +155,20 @@ inline void begin_thread() {
     wait(DONE);
 }
 
+// Gives the fibers of a thread of the machine back when that ends: there may be many, one after the other.
+struct FiberOwner {
+    bool is_needed = false;
+    ~FiberOwner() {
+        while (Fiber *fiber = running.free_fibers) {
+            running.free_fibers = fiber->next_free;
+            munmap(fiber->memory, GUARD + STACK);
+            delete fiber;
+        }
+    }
+};
+
+static thread_local FiberOwner fiber_owner;
+
 // A fiber that begins the kernel when it is switched to. Without memory for its stack there is none.
 inline Fiber *make_fiber() {
     Block &b = running;
@@ -166,6 +180,7 @@ inline Fiber *make_fiber() {
         if (memory == MAP_FAILED) return nullptr;
         // A stack that grows too far ends the program instead of writing elsewhere.
         mprotect(memory, GUARD, PROT_NONE);
+        fiber_owner.is_needed = true;
         fiber = new Fiber{nullptr, static_cast<char *>(memory), nullptr};
     }
     void **top = reinterpret_cast<void **>(fiber->memory + GUARD + STACK - 64);

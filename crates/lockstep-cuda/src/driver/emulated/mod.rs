@@ -17,11 +17,12 @@ use std::sync::Arc;
 /// Bytes of the emulated GPU's memory: so that asking for too much can be tried.
 const MEMORY: usize = 4 << 30;
 
-/// One emulated GPU, which keeps what it compiles in a folder.
+/// Emulated GPUs, one unless more are wanted, which keep what they compile in a folder.
 #[derive(Debug, Clone)]
 pub struct EmulatedDriver {
     folder: PathBuf,
     fault: Fault,
+    count: usize,
 }
 
 /// What is wrong with an emulated GPU.
@@ -41,7 +42,13 @@ impl EmulatedDriver {
         Self {
             folder: folder.to_owned(),
             fault: Fault::Nothing,
+            count: 1,
         }
+    }
+
+    /// The same with so many GPUs, none of which can read another one's memory.
+    pub fn with_gpus(self, count: usize) -> Self {
+        Self { count, ..self }
     }
 
     /// The same with a GPU that is lost when a graph, which is a step, is queued for the `number`-th time, and from then on
@@ -84,17 +91,18 @@ impl EmulatedDriver {
 
 impl Driver for EmulatedDriver {
     fn devices(&self) -> Result<Vec<DeviceFacts>, CudaError> {
-        Ok(vec![DeviceFacts {
-            index: 0,
+        let facts = |index| DeviceFacts {
+            index,
             name: "an emulated GPU".to_owned(),
             memory: MEMORY as u64,
             capability: [8, 0],
-            uuid: "GPU-00000000-0000-0000-0000-000000000000".to_owned(),
+            uuid: format!("GPU-00000000-0000-0000-0000-{index:012}"),
             driver: DriverVersion {
                 major: 12,
                 minor: 0,
             },
-        }])
+        };
+        Ok((0..self.count).map(facts).collect())
     }
 
     fn open(&self, index: usize) -> Result<Arc<dyn Device>, CudaError> {

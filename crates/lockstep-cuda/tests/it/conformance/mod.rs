@@ -15,8 +15,8 @@ use cases::cases;
 pub(crate) use cases::{Case, example};
 use lockstep_cuda::driver::Driver;
 use lockstep_cuda::{
-    Beginning, DataSet, Epoch, Gpu, ImageValues, Images, InputPlace, LaneReport, ModelDescription,
-    Predictor, SLOTS, Samples, SeenImage, Setup, Training,
+    Beginning, DataSet, Epoch, Exchange, Gpu, ImageValues, Images, InputPlace, LaneReport,
+    ModelDescription, Predictor, SLOTS, Samples, SeenImage, Setup, Training,
 };
 use lockstep_nn::{LossSum, StateVector};
 use processor::Processor;
@@ -122,7 +122,10 @@ pub(crate) fn setup(case: &Case) -> Setup {
         clip_norm: case.clip_norm,
         average: case.average,
         marks: if case.is_alone() { MARKS } else { 0 },
-        is_alone: case.is_alone(),
+        exchange: match case.is_alone() {
+            true => Exchange::Alone,
+            false => Exchange::Host,
+        },
     }
 }
 
@@ -168,7 +171,8 @@ pub(crate) fn device(gpu: &Gpu, case: &Case) -> Training {
         planes: &[],
         average: None,
     };
-    Training::new(gpu, setup(case), set, beginning).expect("a network that there are kernels for")
+    Training::new(gpu, setup(case), set, None, beginning)
+        .expect("a network that there are kernels for")
 }
 
 /// The host's part of a case: batches that it prepares, and updates by the sums of all workers, of which there is one.

@@ -1,14 +1,20 @@
-//! A worker that trains alone: everything that a step needs lies on the GPU, and nothing comes back but what is asked for.
+//! A worker whose GPU has the whole state and updates it: one that trains alone, or one whose GPU reads what those of all other
+//! workers have come to. Nothing comes back but what is asked for.
+//!
+//! Of workers that read each other's memory, each says by its vote on a step that its sums are there to be read. So the votes
+//! are all that the hosts exchange in a step.
 
 use super::lanes::CudaLanes;
 use crate::TrainError;
-use crate::copies::copy_whole;
+use crate::copies::copy_parts;
 use crate::device::{DeviceReplica, EpochPlan, Scorer, StateVectors};
+use lockstep_base::progress::{Phase, enter};
 use lockstep_gang::{KeptWriter, SharingCollective};
 use lockstep_nn::LossSum;
+use std::ops::Range;
 
-/// A replica on a GPU, without others beside it.
-pub(super) struct AloneReplica<'a> {
+/// A replica that a GPU updates.
+pub(super) struct WholeReplica<'a> {
     lanes: CudaLanes<'a>,
     collective: Box<dyn SharingCollective>,
     /// Room for what is read: the state vector, the optimizer's vectors, and the average.
@@ -16,7 +22,7 @@ pub(super) struct AloneReplica<'a> {
     average: Option<Vec<f32>>,
 }
 
-impl<'a> AloneReplica<'a> {
+impl<'a> WholeReplica<'a> {
     /// Of an optimizer with so many vectors.
     pub(super) fn new(
         lanes: CudaLanes<'a>,
@@ -31,9 +37,13 @@ impl<'a> AloneReplica<'a> {
             average: None,
         }
     }
+
+    fn has_peers(&self) -> bool {
+        self.collective.plan().workers() > 1
+    }
 }
 
-impl DeviceReplica for AloneReplica<'_> {
+impl DeviceReplica for WholeReplica<'_> {
     fn collective(&mut self) -> &mut dyn SharingCollective {
         &mut *self.collective
     }
@@ -43,13 +53,28 @@ impl DeviceReplica for AloneReplica<'_> {
     }
 
     fn compute(&mut self) -> Result<(), TrainError> {
-        self.lanes.queue_step()
+        self.lanes.queue_step()?;
+        if self.has_peers() {
+            enter(Phase::Data);
+            self.lanes.send_ahead()?;
+            enter(Phase::Forward);
+        }
+        Ok(())
     }
 
     fn finish(&mut self, vote: u64) -> Result<u64, TrainError> {
-        self.lanes.end_step();
+        if self.has_peers() {
+            self.lanes.training.wait_for_sums()?;
+            enter(Phase::Exchange);
+        }
         self.collective.cast(vote)?;
-        Ok(self.collective.end_step()?)
+        let vote = self.collective.end_step()?;
+        if self.has_peers() {
+            enter(Phase::Update);
+            self.lanes.training.end_step()?;
+        }
+        self.lanes.end_step();
+        Ok(vote)
     }
 
     fn mark(&mut self) -> Result<(), TrainError> {
@@ -109,7 +134,13 @@ impl DeviceReplica for AloneReplica<'_> {
         self.settle()?;
         self.gather_state()?;
         self.gather_planes()?;
-        copy_whole(&self.vectors(), to);
+        let (rank, plan) = (self.collective.rank(), self.collective.plan());
+        let chunks = (0..plan.chunks()).filter(|&chunk| plan.owner(chunk) == rank);
+        let own: Vec<Range<usize>> = match plan.workers() {
+            1 => Vec::from([0..plan.len()]),
+            _ => chunks.map(|chunk| plan.chunk(chunk)).collect(),
+        };
+        copy_parts(&self.vectors(), &own, to);
         Ok(())
     }
 
