@@ -10,7 +10,7 @@ What is worth most comes first, and every part has a time limit of its own, so t
 3. steps a second beside PyTorch in fp32 (bench/gpu.py), and of the encoders;
 4. examples/fashion-mnist-accurate.toml as a whole, if its data is in the cache, and CLIP's vectors of JPEG files (`--pictures`,
    a folder of them, as bench/make_pictures.py makes it) beside what the cores decode (`--decode-rate`, lockstep-image's example);
-5. two workers on one GPU; a run that changes from one device to the other in its middle; a worker that is killed;
+5. several workers on one GPU; a run that changes from one device to the other in its middle; workers that are killed;
 6. the kernels under compute-sanitizer, if there is one;
 7. PyTorch with tf32 and under bf16 autocast;
 8. the whole example once more on the processor, if minutes are left.
@@ -189,13 +189,18 @@ def hashes(report, program):
         equal(report, f"500 steps, {name}", [program.result(run, 60) for run in runs])
 
 
+def gangs(report, program):
+    """Workers that share the GPU, as many as there are lanes: each reads what the others have come to."""
+    for name, *job in [network for network in NETWORKS if network[4] > 1]:
+        path, lanes = program.job(name, *job), job[3]
+        runs = [program.run(path, "cuda", "--workers", workers) for workers in [1, lanes]]
+        equal(report, f"{lanes} workers on one GPU, {name}", [program.result(run, 40) for run in runs])
+
+
 def changes(report, program):
     name, *job = NETWORKS[0]
     path = program.job(name, *job)
-    whole = program.run(path, "cuda")
-    shared = program.run(path, "cuda", "--workers", "2")
-    results = [program.result(whole, 40), program.result(shared, 40)]
-    equal(report, "two workers on one GPU", results)
+    results = [program.result(program.run(path, "cuda"), 40)]
     for first, then in [("cpu", "cuda"), ("cuda", "cpu")]:
         begun = program.result(program.run(path, first, "--epochs", "2"), 40)
         folder = begun.get("run_dir") or begun.get("run") or ""
@@ -203,11 +208,11 @@ def changes(report, program):
         equal(report, f"resumed from {first} to {then}", [results[0], program.result(resumed, 40)])
 
 
-def killed(report, program):
-    """Kills the worker in the middle: another one goes on from the newest checkpoint, to the same weights."""
+def killed(report, program, workers):
+    """Kills a worker in the middle: another one takes its place, to the same weights."""
     name, *job = NETWORKS[0]
     path = program.job(name, *job)
-    words = ["--epochs", "600", "--set", 'checkpoint.every="1 epoch"']
+    words = ["--epochs", "600", "--workers", workers, "--set", 'checkpoint.every="1 epoch"']
     whole = program.result(program.run(path, "cuda", *words), 60)
     run, pid = program.run(path, "cuda", *words), None
     for line in run.stdout:
@@ -218,7 +223,7 @@ def killed(report, program):
             os.kill(pid, signal.SIGKILL)
             break
     result = program.result(run, 60)
-    equal(report, f"kill -9 in the middle, {result.get('restarts')} restart", [whole, result])
+    equal(report, f"kill -9 of 1 of {workers}, {result.get('restarts')} restart", [whole, result])
 
 
 def last(report, programs):
@@ -334,8 +339,10 @@ def main():
         speed(report, options, "fp32", "beside PyTorch")
         on_gpu = whole_run(report, options, "cuda", 90)
         from_jpegs(report, options, Path(folder))
+        gangs(report, program)
         changes(report, program)
-        killed(report, program)
+        killed(report, program, 1)
+        killed(report, program, 2)
     sanitizer(report, options.tests)
     last(report, options.tests)
     speed(report, options, "tf32,bf16", "beside tf32")

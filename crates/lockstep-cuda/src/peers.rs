@@ -232,7 +232,7 @@ mod tests {
             process: 0x0123_4567_89ab_cdef,
             device: 3,
             address: 0xfedc_ba98_7654_3210,
-            handle: MemoryHandle(std::array::from_fn(|at| 7 * at as u8 + 1)),
+            handle: MemoryHandle(std::array::from_fn(|at| 3 * at as u8 + 1)),
             partials: 5,
         };
         assert_eq!(PeerOffer::of_words(offer.words()), offer);

@@ -1,10 +1,10 @@
-//! `device`: what a network is computed on.
+//! `device`: what a network is computed on, or what trees are grown on.
 
 use crate::field::Field;
 use crate::keys::{FromField, as_text};
 use std::fmt;
 
-/// What a network is computed on. Every device gives the same bits.
+/// What a job is computed on. Networks have the same bits on every device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum JobDevice {
     /// A GPU where there is one that can be used, else the processor.

@@ -10,7 +10,9 @@ use crate::metrics::SaysBest;
 use crate::section::Section;
 use crate::train::{MAX_SEED, MAX_THREADS};
 use crate::xgboost_names::{OBJECTIVES, key_of};
-use crate::{ClassWeights, Data, Every, JobBest, JobCheckpoint, JobDecision, JobMetrics, Workers};
+use crate::{
+    ClassWeights, Data, Every, JobBest, JobCheckpoint, JobDecision, JobDevice, JobMetrics, Workers,
+};
 use lockstep_measure::Measure;
 use std::collections::BTreeMap;
 
@@ -135,6 +137,9 @@ keys! {
         /// Threads of a worker. Any number gives the same model. If left out, the workers of a machine share the cores
         /// that the run may use.
         threads: Option<usize> = optional => 1..=MAX_THREADS;
+        /// What trees are grown on: `"cpu"`, or `"cuda"` or `"cuda:1"` for a GPU, on which XGBoost may grow others. `"auto"` is
+        /// the processor.
+        device: JobDevice = default(JobDevice::Auto) => Any;
         /// Where all random numbers of the run come from.
         seed: u64 = default(0) => 0..=MAX_SEED;
         /// End after so many rounds without a better value of `checkpoint.best` on validation data, and keep the best
@@ -350,9 +355,10 @@ mod tests {
                 "here it is called `rounds`, in [model]",
             ),
             ("[train]\neta = 0.1\n", "it belongs to [model]"),
+            ("parameters = { device = 'cuda' }\n", "use `train.device`"),
             (
-                "[train]\ndevice = 'cuda'\n",
-                "leave it out: trees are computed on the processor",
+                "[train]\ngpu_data = '1 GiB'\n",
+                "leave it out: XGBoost brings rows to a GPU in its own way",
             ),
             (
                 "[train]\nearly_stopping_rounds = 3\n",

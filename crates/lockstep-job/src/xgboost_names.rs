@@ -25,7 +25,7 @@ pub const INEXACT_PARAMETERS: [&str; 5] = [
 ];
 
 /// Names that have a key in a job of trees: the name, the table of the key, and the key.
-const KEYS: [(&str, &str, &str); 36] = [
+const KEYS: [(&str, &str, &str); 38] = [
     ("n_estimators", "model", "rounds"),
     ("num_boost_round", "model", "rounds"),
     ("num_round", "model", "rounds"),
@@ -45,6 +45,8 @@ const KEYS: [(&str, &str, &str); 36] = [
     ("random_state", "train", "seed"),
     ("seed", "train", "seed"),
     ("n_jobs", "train", "threads"),
+    ("device", "train", "device"),
+    ("gpu_id", "train", "device"),
     ("nthread", "train", "threads"),
     ("gamma", "model", "gamma"),
     ("min_child_weight", "model", "min_child_weight"),
@@ -93,11 +95,8 @@ pub(crate) fn instead(word: &str, known: &[&str]) -> Option<String> {
             return Some(format!("write `parameters = {{ {word} = ... }}`"));
         }
     }
-    if ["device", "gpu_id", "gpu_data"].contains(&word) {
-        return Some(
-            "leave it out: trees are computed on the processor, since it is not proven that XGBoost comes to the same bits on a GPU"
-                .to_owned(),
-        );
+    if word == "gpu_data" {
+        return Some("leave it out: XGBoost brings rows to a GPU in its own way".to_owned());
     }
     let (of, key) = key_of(word)?;
     Some(if of == table {

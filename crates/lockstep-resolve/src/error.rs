@@ -110,6 +110,16 @@ pub enum ResolveError {
         name: String,
     },
 
+    /// GPUs would have to exchange histograms.
+    #[error(
+        "train.device: trees on a GPU are grown by one worker, found train.workers = {workers}; say `workers = 1`, or \
+         `device = \"cpu\"`"
+    )]
+    TreesOnGpus {
+        /// How many the job wants, at the most.
+        workers: usize,
+    },
+
     /// The job file of a run cannot be read.
     #[error(transparent)]
     Job(#[from] JobError),

@@ -39,7 +39,7 @@ pub use schedule::RateSchedule;
 pub use script::{ResolvedScript, ScriptCheckpoints, ScriptSettings, ScriptSource};
 pub use sources::{SetSources, TestSource};
 pub use training::{ImageChanges, TrainingSettings};
-pub use trees::{ResolvedTrees, TreesPlan, TreesSettings};
+pub use trees::{ResolvedTrees, TreesDevice, TreesPlan, TreesSettings};
 
 use lockstep_job::{Data, Job, JobCopies, NetworkJob};
 use lockstep_place::{Access, Place};

@@ -6,7 +6,9 @@ use crate::{
     CheckpointRules, ClassWeights, DecisionRules, ResolveError, SetSources, access, data_of, place,
 };
 use lockstep_data::TargetKind;
-use lockstep_job::{Data, INEXACT_PARAMETERS, Job, JobCheckpoint, TreesJob, TreesModel};
+use lockstep_job::{
+    Data, INEXACT_PARAMETERS, Job, JobCheckpoint, JobDevice, TreesJob, TreesModel, Workers,
+};
 use lockstep_measure::OwnMetric;
 use lockstep_place::{Access, Place};
 use serde::{Deserialize, Serialize};
@@ -31,6 +33,9 @@ pub struct ResolvedTrees {
 pub struct TreesSettings {
     /// The trees.
     pub model: TreesPlan,
+    /// What they are grown on.
+    #[serde(default)]
+    pub device: TreesDevice,
     /// Threads of a worker.
     #[serde(default)]
     pub threads: Option<usize>,
@@ -55,6 +60,36 @@ pub struct TreesSettings {
     pub metrics: Vec<OwnMetric>,
     /// All of these in the words of the job file, as checkpoints keep them.
     pub decides: Value,
+}
+
+/// What trees are grown on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TreesDevice {
+    /// The processor.
+    #[default]
+    Processor,
+    /// A GPU: that of this number, or the first.
+    Gpu(Option<u32>),
+}
+
+impl TreesDevice {
+    fn of(device: JobDevice, workers: Workers) -> Result<Self, ResolveError> {
+        match device {
+            JobDevice::Auto | JobDevice::Cpu => Ok(Self::Processor),
+            JobDevice::Cuda(_) if workers != Workers::exactly(1) => {
+                Err(ResolveError::TreesOnGpus {
+                    workers: workers.max,
+                })
+            }
+            JobDevice::Cuda(number) => Ok(Self::Gpu(number)),
+        }
+    }
+
+    /// Whether it is a GPU.
+    pub fn is_gpu(self) -> bool {
+        matches!(self, Self::Gpu(_))
+    }
 }
 
 /// The trees that a job describes.
@@ -122,6 +157,7 @@ impl ResolvedTrees {
             });
         }
         let (train, checkpoint) = (&trees.train, JobCheckpoint::from(&trees.checkpoint));
+        let device = TreesDevice::of(train.device, train.workers)?;
         let rule = split_rule(data, train.seed);
         let val_share = match rule {
             Some(_) => 0.0,
@@ -137,6 +173,7 @@ impl ResolvedTrees {
             })?,
             settings: TreesSettings {
                 model: TreesPlan::of(&trees.model)?,
+                device,
                 threads: train.threads,
                 seed: train.seed,
                 patience: train.patience,
@@ -148,6 +185,7 @@ impl ResolvedTrees {
                 metrics: trees.metrics.0.clone(),
                 decides: json!({
                     "model": trees.model,
+                    "device": device.is_gpu().then_some("cuda"),
                     "threads": train.threads,
                     "seed": train.seed,
                     "patience": train.patience,

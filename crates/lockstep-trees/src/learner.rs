@@ -28,7 +28,9 @@ pub(crate) fn open(assignment: &Assignment) -> Result<Box<dyn Learner>, LearnerF
     let open = || {
         let part = part(assignment)?;
         Ok(Growing {
-            xgboost: load_or_bring_xgboost(&mut |message| eprintln!("{message}"))?,
+            xgboost: load_or_bring_xgboost(part.settings.device, &mut |message| {
+                eprintln!("{message}")
+            })?,
             tables: Tables::of_part(&part, &CacheDir::locate()?)?,
         })
     };

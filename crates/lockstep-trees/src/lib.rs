@@ -55,4 +55,4 @@ pub use recover::recover_model;
 pub use settings::BoostSettings;
 pub use together::{Alone, Together};
 pub(crate) use trained::load_or_bring_xgboost;
-pub use trained::load_xgboost;
+pub use trained::{find_xgboost, load_xgboost};

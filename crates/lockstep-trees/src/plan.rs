@@ -49,6 +49,7 @@ pub fn plan(settings: &TreesSettings, tables: &Tables) -> Result<BoostSettings, 
         positive: (positive as f32, positive_weight),
         class_weights,
         seed: settings.seed,
+        device: settings.device,
         threads: threads(settings, tables.train_rows.len(), cores::usable()).count,
         parameters: (model.xgboost.iter())
             .filter(|(name, _)| !is_own(name))

@@ -36,7 +36,7 @@ pub fn prepare(
     cache: &CacheDir,
     progress: &mut dyn FnMut(&str),
 ) -> Result<PreparedTrees, TreesError> {
-    let xgboost = load_or_bring_xgboost(progress)?;
+    let xgboost = load_or_bring_xgboost(job.settings.device, progress)?;
     let tables = Tables::open(&job.settings, &job.sets, cache, progress)?;
     let settings = plan(&job.settings, &tables)?;
     if job.settings.patience.is_some() && tables.val_rows.is_empty() {
@@ -75,7 +75,13 @@ pub fn prepare(
                 xgboost.path().display(),
                 settings.objective.xgboost_name()
             );
+            let on_gpu = job.settings.device.is_gpu().then(|| {
+                "trees on a GPU: XGBoost may grow others than on a processor, so they are promised to be the same on this \
+                 kind of GPU alone"
+                    .to_owned()
+            });
             std::iter::once(library)
+                .chain(on_gpu)
                 .chain(tables.notes(&job.settings))
                 .collect()
         },

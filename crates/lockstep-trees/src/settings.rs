@@ -1,6 +1,7 @@
 //! How trees are grown.
 
 use crate::gradients::Objective;
+use lockstep_resolve::TreesDevice;
 
 /// What boosting is told.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,6 +27,8 @@ pub struct BoostSettings {
     pub seed: u64,
     /// Threads of a rank.
     pub threads: usize,
+    /// What the trees are grown on.
+    pub device: TreesDevice,
     /// XGBoost's other parameters, by its own names.
     pub parameters: Vec<(String, String)>,
 }
@@ -70,6 +73,12 @@ impl BoostSettings {
             ("seed", self.seed.to_string()),
             ("disable_default_eval_metric", "1".to_owned()),
         ];
+        if let TreesDevice::Gpu(number) = self.device {
+            let name = number.map_or("cuda".to_owned(), |number| format!("cuda:{number}"));
+            all.push(("device", name));
+            // Else it would take the processor, and say nothing.
+            all.push(("fail_on_invalid_gpu_id", "1".to_owned()));
+        }
         if let Objective::Softmax { classes } = self.objective {
             all.push(("num_class", classes.to_string()));
         }

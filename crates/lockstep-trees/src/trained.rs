@@ -3,14 +3,19 @@
 use crate::gradients::Objective;
 use crate::model_file::without_names;
 use crate::publish::Card;
-use crate::xgboost::{Booster, FOLDER, Matrix, Predicted, Xgboost, XgboostError, bring, find};
+use crate::xgboost::{
+    Booster, Build, LibraryFile, Matrix, Predicted, Way, Xgboost, XgboostError, bring, find,
+    find_all,
+};
 use crate::{TreesError, check_model, said, shard};
 use lockstep_base::fs::{CacheDir, sha256};
 use lockstep_data::{Dataset, InputColumn, StoredElement, TargetKind};
 use lockstep_learner::{LearnerError, TrainedModel};
 use lockstep_model::{BLOCK_ROWS, Block, Outputs, inputs};
+use lockstep_resolve::TreesDevice;
 use lockstep_runs::{RunDir, files};
 use std::ops::Range;
+use std::path::PathBuf;
 
 /// Trees that a run ended with.
 #[derive(Debug)]
@@ -38,25 +43,61 @@ pub(crate) fn is_of_trees(run: &RunDir) -> Result<bool, TreesError> {
 /// # Errors
 /// When there is none, or it is too old.
 pub fn load_xgboost() -> Result<Xgboost, TreesError> {
-    let cache = CacheDir::locate()?.folder(FOLDER)?;
-    Ok(Xgboost::load(&find(&cache)?.path)?)
+    Ok(Xgboost::load(&find_xgboost()?.path)?)
 }
 
-/// The same for training: where it is not found, it is brought into the cache, of which `progress` hears.
+/// Where it is found.
 ///
 /// # Errors
-/// When there is none and none can be had, or it is too old.
-pub(crate) fn load_or_bring_xgboost(progress: &mut dyn FnMut(&str)) -> Result<Xgboost, TreesError> {
+/// When there is none.
+pub fn find_xgboost() -> Result<LibraryFile, TreesError> {
+    Ok(find(&caches(Build::ALL)?)?)
+}
+
+/// The folders of the cache that builds are brought into.
+fn caches(builds: [Build; 2]) -> Result<Vec<PathBuf>, TreesError> {
+    let cache = CacheDir::locate()?;
+    let folders = builds.into_iter().map(|build| cache.folder(build.name()));
+    Ok(folders.collect::<Result<_, _>>()?)
+}
+
+/// The same for training on a device: where it is not found, it is brought into the cache, of which `progress` hears.
+///
+/// # Errors
+/// When there is none and none can be had, it is too old, or it is for processors and a GPU is asked for.
+pub(crate) fn load_or_bring_xgboost(
+    device: TreesDevice,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Xgboost, TreesError> {
+    if device.is_gpu() {
+        return load_or_bring_for_gpus(progress);
+    }
     let looked = match load_xgboost() {
         Err(TreesError::Xgboost(XgboostError::NotFound { looked })) => looked,
         loaded => return loaded,
     };
-    match bring(&CacheDir::locate()?, progress) {
+    match bring(&CacheDir::locate()?, Build::Processor, progress) {
         Ok(library) => Ok(Xgboost::load(&library)?),
         // Of more use to whoever has it elsewhere.
         Err(XgboostError::NoPackage) => Err(XgboostError::NotFound { looked }.into()),
         Err(error) => Err(error.into()),
     }
+}
+
+/// The first of those that are found which can use a GPU; without any, the one that is published.
+fn load_or_bring_for_gpus(progress: &mut dyn FnMut(&str)) -> Result<Xgboost, TreesError> {
+    let (found, _) = find_all(&caches([Build::Cuda, Build::Processor])?)?;
+    for file in found {
+        let library = Xgboost::load(&file.path)?;
+        if library.has_cuda()? {
+            return Ok(library);
+        }
+        if file.way == Way::Named {
+            return Err(XgboostError::NoCuda { path: file.path }.into());
+        }
+    }
+    let library = bring(&CacheDir::locate()?, Build::Cuda, progress)?;
+    Ok(Xgboost::load(&library)?)
 }
 
 impl TrainedTrees {

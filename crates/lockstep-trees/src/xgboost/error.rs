@@ -89,6 +89,16 @@ pub enum XgboostError {
         /// What it says, without its stack trace.
         message: String,
     },
+    /// A GPU is wanted, and the library cannot use one.
+    #[error(
+        "{path}: is XGBoost for processors alone, and train.device asks for a GPU; leave LOCKSTEP_XGBOOST out, let it name \
+         the library of `pip install xgboost`, or say `device = \"cpu\"`",
+        path = path.display()
+    )]
+    NoCuda {
+        /// The file.
+        path: PathBuf,
+    },
     /// A text with a zero byte cannot be told to XGBoost.
     #[error("{text:?} has a zero byte in it")]
     ZeroByte {

@@ -54,48 +54,55 @@ impl fmt::Display for Way {
     }
 }
 
-/// Finds the library. `cache` is the folder that it would have been brought into.
+/// Finds the library. `caches` are the folders that its builds would have been brought into.
 ///
 /// # Errors
 /// When there is none, with all places that were looked at.
-pub fn find(cache: &Path) -> Result<LibraryFile, XgboostError> {
+pub fn find(caches: &[PathBuf]) -> Result<LibraryFile, XgboostError> {
+    let (found, looked) = find_all(caches)?;
+    let looked = looked.join(", ");
+    let first = found.into_iter().next();
+    first.ok_or(XgboostError::NotFound { looked })
+}
+
+/// All libraries that there are, the best first, and where it was looked for them. If one is named, there is no other.
+///
+/// # Errors
+/// When there is not the one that is named.
+pub fn find_all(caches: &[PathBuf]) -> Result<(Vec<LibraryFile>, Vec<String>), XgboostError> {
     if let Some(path) = env::var_os("LOCKSTEP_XGBOOST").map(PathBuf::from) {
+        let way = Way::Named;
         return match path.is_file() {
-            true => Ok(LibraryFile {
-                path,
-                way: Way::Named,
-            }),
+            true => Ok((Vec::from([LibraryFile { path, way }]), Vec::new())),
             false => Err(XgboostError::Named { path }),
         };
     }
-    let mut looked = Vec::new();
-    for (folder, way) in folders(cache) {
-        let path = folder.join(FILE);
-        if path.is_file() {
-            return Ok(LibraryFile { path, way });
-        }
-        looked.push(folder.display().to_string());
-    }
-    Err(XgboostError::NotFound {
-        looked: looked.join(", "),
-    })
+    let folders = folders(caches);
+    let file = |(folder, way): &(PathBuf, Way)| LibraryFile {
+        path: folder.join(FILE),
+        way: *way,
+    };
+    let found = folders.iter().map(file).filter(|file| file.path.is_file());
+    let looked = folders
+        .iter()
+        .map(|(folder, _)| folder.display().to_string());
+    Ok((found.collect(), looked.collect()))
 }
 
 /// The folders that the library may lie in, the best first.
-fn folders(cache: &Path) -> Vec<(PathBuf, Way)> {
+fn folders(caches: &[PathBuf]) -> Vec<(PathBuf, Way)> {
     let mut folders = Vec::new();
     let program = env::current_exe().ok();
     if let Some(beside) = program.as_deref().and_then(Path::parent) {
         folders.push((beside.to_owned(), Way::Beside));
         folders.push((beside.join("../lib"), Way::Beside));
     }
-    folders.push((cache.to_owned(), Way::Cache));
-    let brought = cache.join(CACHED);
-    folders.extend(
-        brought
-            .parent()
-            .map(|folder| (folder.to_owned(), Way::Cache)),
-    );
+    for cache in caches {
+        folders.push((cache.clone(), Way::Cache));
+        let brought = cache.join(CACHED);
+        let folder = brought.parent().map(Path::to_owned);
+        folders.extend(folder.map(|folder| (folder, Way::Cache)));
+    }
     for environment in ["VIRTUAL_ENV", "CONDA_PREFIX"] {
         let root = env::var_os(environment).map(PathBuf::from);
         let inside = root.iter().flat_map(|root| packages(root));

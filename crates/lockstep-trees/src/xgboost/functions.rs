@@ -17,6 +17,7 @@ type Text = *const c_char;
 lockstep_base::c_functions! {
     /// The functions, under shorter names.
     version = "XGBoostVersion": fn(*mut c_int, *mut c_int, *mut c_int) -> ();
+    build_info = "XGBuildInfo": fn(*mut Text) -> c_int;
     last_error = "XGBGetLastError": fn() -> Text;
     on_log = "XGBRegisterLogCallback": fn(Listen) -> c_int;
     set_global = "XGBSetGlobalConfig": fn(Text) -> c_int;

@@ -84,6 +84,25 @@ impl Xgboost {
         Ok(loaded)
     }
 
+    /// Whether it was built to use GPUs.
+    ///
+    /// # Errors
+    /// When it does not say.
+    pub fn has_cuda(&self) -> Result<bool, XgboostError> {
+        let mut said: *const c_char = std::ptr::null();
+        // SAFETY: a place for the address of a text.
+        let code = unsafe { (self.functions().build_info)(&raw mut said) };
+        self.check("XGBuildInfo", code)?;
+        // SAFETY: the text is this thread's, and lives until the next call in this thread.
+        let said = unsafe { CStr::from_ptr(said) }.to_string_lossy();
+        let facts: serde_json::Value =
+            serde_json::from_str(&said).map_err(|_| XgboostError::Unexpected {
+                function: "XGBuildInfo",
+                found: said.to_string(),
+            })?;
+        Ok(facts["USE_CUDA"] == true)
+    }
+
     /// Its version.
     pub fn version(&self) -> Version {
         self.0.version

@@ -25,10 +25,10 @@ mod message;
 mod tracker;
 
 pub use booster::{Booster, Importance, ModelFormat, Predicted};
-pub use bring::{FOLDER, bring};
+pub use bring::{Build, bring};
 pub use communicator::{Communicator, Number, Operation};
 pub use error::XgboostError;
-pub use find::{CACHED, LibraryFile, Way, find};
+pub use find::{CACHED, LibraryFile, Way, find, find_all};
 pub use hang_up::HangUp;
 pub use library::{OLDEST, Version, Xgboost};
 pub use matrix::{Matrix, MatrixForm, RowBlocks, Rows};

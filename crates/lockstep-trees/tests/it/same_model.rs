@@ -1,5 +1,6 @@
 //! The model has the same bytes on any number of ranks and threads, and after a resume with others.
 
+use lockstep_resolve::TreesDevice;
 use lockstep_trees::cuts::RankRows;
 use lockstep_trees::gradients::{Objective, RankBy, RankTargets};
 use lockstep_trees::xgboost::{Communicator, Rows, Tracker, Xgboost};
@@ -103,6 +104,7 @@ fn settings(objective: Objective) -> BoostSettings {
         column_share: 1.0,
         positive: (1.0, 1.0),
         class_weights: Vec::new(),
+        device: TreesDevice::Processor,
         seed: 42,
         threads: 1,
         parameters: vec![

@@ -32,8 +32,11 @@ fn get(name: &str, progress: &mut dyn FnMut(&str)) -> anyhow::Result<PathBuf> {
         return Ok(EncoderModel::open(&encoder, progress)?.path);
     }
     let cache = CacheDir::locate()?;
-    if name == xgboost::FOLDER {
-        return Ok(xgboost::bring(&cache, progress)?);
+    if let Some(build) = xgboost::Build::ALL
+        .into_iter()
+        .find(|build| build.name() == name)
+    {
+        return Ok(xgboost::bring(&cache, build, progress)?);
     }
     let set = set_of(name);
     if known::find(set).is_err() {
@@ -60,8 +63,8 @@ fn all() -> Vec<Vec<String>> {
         let more = format!("{}, SHA-256 {}", known.licence, known.sha256);
         row(known.name, "encoder", more)
     });
-    let library = row(xgboost::FOLDER, "library", String::new());
-    sets.chain(encoders).chain([library]).collect()
+    let builds = xgboost::Build::ALL.map(|build| row(build.name(), "library", String::new()));
+    sets.chain(encoders).chain(builds).collect()
 }
 
 /// The set that a name stands for: its own, or that of one of its splits.

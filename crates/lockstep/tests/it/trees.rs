@@ -631,7 +631,7 @@ fn training_that_diverges_ends_with_a_word() {
 #[test]
 fn bad_jobs_of_trees_are_refused_by_name_and_leave_nothing() {
     let place = Trees::new(binary);
-    let cases: [(&[&str], &str); 8] = [
+    let cases: [(&[&str], &str); 10] = [
         (
             &["--set", "model.objective=multi:softprop"],
             "model.objective",
@@ -655,6 +655,14 @@ fn bad_jobs_of_trees_are_refused_by_name_and_leave_nothing() {
             "colsample_bynode",
         ),
         (&["--set", "model.depht=3"], "depth"),
+        (
+            &["--set", "train.device='cuda'", "--workers", "2"],
+            "trees on a GPU are grown by one worker, found train.workers = 2",
+        ),
+        (
+            &["--set", "train.device='cuda'", "--workers", "1"],
+            "libxgboost.so: is XGBoost for processors alone, and train.device asks for a GPU",
+        ),
     ];
     for (args, word) in cases {
         let (code, _, stderr) = place.output(&[&["run", "job.toml"], args].concat());

@@ -1,9 +1,9 @@
 //! Programs and libraries of others: Python with its packages, XGBoost.
 
 use super::check::{Check, State};
-use lockstep_base::fs::CacheDir;
 use lockstep_track::ask_program;
-use lockstep_trees::xgboost::{Xgboost, find};
+use lockstep_trees::xgboost::Xgboost;
+use lockstep_trees::{TreesError, find_xgboost};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -51,16 +51,18 @@ fn python(needed: Option<&str>) -> Check {
 }
 
 fn xgboost(needed: Option<&str>) -> Check {
-    let tried = CacheDir::locate()
-        .and_then(|cache| cache.folder("xgboost"))
-        .map_err(|error| error.to_string())
-        .and_then(|cache| {
-            let found = find(&cache).map_err(|error| error.to_string())?;
-            let library = Xgboost::load(&found.path).map_err(|error| error.to_string())?;
-            let (path, way) = (found.path.display().to_string(), found.way);
-            Ok(format!("{} from {path}, {way}", library.version()))
-        });
-    match tried {
+    let look = || {
+        let found = find_xgboost()?;
+        let library = Xgboost::load(&found.path)?;
+        let more = if library.has_cuda()? {
+            ", for GPUs too"
+        } else {
+            ""
+        };
+        let (version, path, way) = (library.version(), found.path.display(), found.way);
+        Ok::<_, TreesError>(format!("{version} from {path}, {way}{more}"))
+    };
+    match look().map_err(|error| error.to_string()) {
         Ok(found) => Check::ok("xgboost", found),
         Err(error) => {
             let state = state_without("xgboost", needed);
