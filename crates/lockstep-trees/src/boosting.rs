@@ -7,7 +7,9 @@ use crate::gradients::{Gradients, Objective, RankTargets};
 use crate::quantiles::{DividedNumbers, quantiles};
 use crate::refitted::Refitted;
 use crate::sample::{self, RowSample};
-use crate::xgboost::{Booster, Matrix, MatrixForm, ModelFormat, Predicted, Rows, Xgboost};
+use crate::xgboost::{
+    Booster, Matrix, MatrixForm, ModelFormat, Predicted, Rows, Xgboost, XgboostError,
+};
 use crate::{BoostSettings, Together, TreesError};
 
 /// The weight of a column that is chosen, beside which one without weight is never chosen.
@@ -92,6 +94,9 @@ where
                 booster.set(&name, &value)?;
             }
             rounds = booster.rounds()?;
+        }
+        if settings.device.is_gpu() && !booster.is_on_gpu()? {
+            return Err(XgboostError::NoGpu.into());
         }
         let refitted = match refits {
             true => Some(Refitted::of(&mut booster, &matrix)?),

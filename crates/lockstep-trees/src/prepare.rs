@@ -76,9 +76,7 @@ pub fn prepare(
                 settings.objective.xgboost_name()
             );
             let on_gpu = job.settings.device.is_gpu().then(|| {
-                "trees on a GPU: XGBoost may grow others than on a processor, so they are promised to be the same on this \
-                 kind of GPU alone"
-                    .to_owned()
+                "the trees are grown on a GPU, where XGBoost may come to others than on a processor".to_owned()
             });
             std::iter::once(library)
                 .chain(on_gpu)

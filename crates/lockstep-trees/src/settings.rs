@@ -76,7 +76,7 @@ impl BoostSettings {
         if let TreesDevice::Gpu(number) = self.device {
             let name = number.map_or("cuda".to_owned(), |number| format!("cuda:{number}"));
             all.push(("device", name));
-            // Else it would take the processor, and say nothing.
+            // Else it would take another one.
             all.push(("fail_on_invalid_gpu_id", "1".to_owned()));
         }
         if let Objective::Softmax { classes } = self.objective {

@@ -407,6 +407,23 @@ impl Booster {
             .into_owned())
     }
 
+    /// Whether it computes on a GPU: asked for one where there is none, XGBoost takes the processor.
+    ///
+    /// # Errors
+    /// When XGBoost does not say.
+    pub fn is_on_gpu(&mut self) -> Result<bool, XgboostError> {
+        let config = self.settings()?;
+        let unexpected = |found: &str| XgboostError::Unexpected {
+            function: "XGBoosterSaveJsonConfig",
+            found: found.to_owned(),
+        };
+        let config: serde_json::Value =
+            serde_json::from_str(&config).map_err(|_| unexpected(&config))?;
+        let device = &config["learner"]["generic_param"]["device"];
+        let device = device.as_str().ok_or_else(|| unexpected("no device"))?;
+        Ok(device.starts_with("cuda"))
+    }
+
     /// How much each column is used: its name, or `f` and its number, and the measure. Unused columns are left out.
     ///
     /// # Errors

@@ -99,6 +99,12 @@ pub enum XgboostError {
         /// The file.
         path: PathBuf,
     },
+    /// A GPU is wanted, and XGBoost finds none.
+    #[error(
+        "train.device asks for a GPU, and XGBoost finds none that it can use; `lockstep doctor` says which there are, and \
+         `device = \"cpu\"` grows the trees on the processor"
+    )]
+    NoGpu,
     /// A text with a zero byte cannot be told to XGBoost.
     #[error("{text:?} has a zero byte in it")]
     ZeroByte {
