@@ -4,7 +4,7 @@ use crate::LearnerError;
 use lockstep_cuda::DeviceChoice;
 use lockstep_data::{Dataset, InputColumn, StoredElement};
 use lockstep_model::{Block, Outputs};
-use lockstep_resolve::PictureInput;
+use lockstep_resolve::{PictureInput, Precision};
 use std::ops::Range;
 
 /// What a model computes on. Every device says the same of a sample, to the bit.
@@ -14,6 +14,8 @@ pub struct ModelDevice {
     pub threads: usize,
     /// What its network is computed on, where it is one.
     pub choice: DeviceChoice,
+    /// How precisely, if not as it was trained.
+    pub precision: Option<Precision>,
     /// Which of the workers this is, of those that share the GPUs of a machine.
     pub worker: usize,
 }
@@ -24,6 +26,7 @@ impl ModelDevice {
         Self {
             threads,
             choice: DeviceChoice::Cpu,
+            precision: None,
             worker: 0,
         }
     }

@@ -89,7 +89,7 @@ impl LearningSettings {
 }
 
 /// How the job's products are computed.
-pub(crate) fn precision(job: JobPrecision) -> Precision {
+pub fn precision(job: JobPrecision) -> Precision {
     match job {
         JobPrecision::F32 => Precision::F32,
         JobPrecision::Fixed16 => Precision::Fixed16,

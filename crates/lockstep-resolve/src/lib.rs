@@ -28,7 +28,8 @@ pub use decision::{ClassWeights, DecisionRules, Threshold};
 pub use device::device;
 pub use embedding::{EmbedPlan, EmbeddedSet};
 pub use error::ResolveError;
-pub use learning::LearningSettings;
+pub use learning::{LearningSettings, precision};
+pub use lockstep_nn::Precision;
 // Checkpoints of earlier versions hold what must be hidden.
 pub use lockstep_job::{hide_secrets, masked_words};
 pub use model_input::{InputEncoder, ModelInput};

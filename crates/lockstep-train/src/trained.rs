@@ -42,12 +42,12 @@ impl Trained {
             reason,
         };
         let (input, outputs) = (saved.dims(), &saved.outputs);
+        let precision = on.precision.unwrap_or(saved.precision);
         let compute =
             Threads::with_threads(on.threads).map_err(|error| refused(error.to_string()))?;
         let rates = LayerRates::default();
         let build = |rows| {
             let (layers, capacity) = (&saved.layers, Capacity { rows, lanes: 1 });
-            let precision = saved.precision;
             match Model::in_precision(precision, &rates, &compute, layers, input, capacity) {
                 Ok(model) => Ok(model.minimising(saved.loss)),
                 Err(error) => Err(refused(error.to_string())),
@@ -63,10 +63,11 @@ impl Trained {
             None => Normaliser::of(saved.normalise.as_ref(), channels)?,
         };
         let evaluator = Evaluator::new(input.len(), rows, outputs.clone());
-        let choice = match (saved.precision, on.choice) {
+        let choice = match (precision, on.choice) {
             (Precision::F32, choice) => choice,
             (Precision::Fixed16, DeviceChoice::Cuda(_)) => {
-                let reason = "it was trained with precision \"fixed16\", which is computed on processors only";
+                let reason = "its precision is \"fixed16\", which is computed on processors only; use --precision f32, or \
+                              --device cpu";
                 return Err(refused(reason.to_owned()));
             }
             (Precision::Fixed16, _) => DeviceChoice::Cpu,

@@ -42,7 +42,7 @@ use clap::builder::ArgPredicate;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, Args, FromArgMatches, Parser, Subcommand, ValueEnum, ValueHint};
 use lockstep_cluster::submit::JobSource;
-use lockstep_job::{Job, JobDevice, Location, Override};
+use lockstep_job::{Job, JobDevice, JobPrecision, Location, Override};
 use lockstep_learner::ForkFrom;
 use lockstep_runs::{STORE_VARIABLE, named_store};
 use std::ffi::OsString;
@@ -455,11 +455,24 @@ pub(crate) struct ModelArgs {
     /// default a GPU if there is one, unless the run's job says cpu
     #[arg(long, value_name = "DEVICE", value_parser = JobDevice::parse)]
     pub(crate) device: Option<JobDevice>,
+    /// How precisely a network is computed: f32, or fixed16, which is faster on processors with AMX; by default as it was
+    /// trained
+    #[arg(long, value_name = "PRECISION", value_parser = ["f32", "fixed16"])]
+    pub(crate) precision: Option<String>,
     /// Set a key of the run's job to a TOML value; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value)]
     pub(crate) set: Vec<String>,
     #[command(flatten)]
     pub(crate) engine: EngineArgs,
+}
+
+impl ModelArgs {
+    /// How precisely the network is computed, if not as it was trained.
+    pub(crate) fn precision(&self) -> Option<JobPrecision> {
+        let all = [JobPrecision::F32, JobPrecision::Fixed16];
+        let asked = self.precision.as_deref();
+        all.into_iter().find(|own| asked == Some(own.word()))
+    }
 }
 
 /// Where workers run.

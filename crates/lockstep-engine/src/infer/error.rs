@@ -64,11 +64,13 @@ pub enum InferError {
         /// The run's name.
         run: String,
     },
-    /// A GPU was asked for, and the model is none that is computed on one.
+    /// A way to compute was asked for that the model does not have.
     #[error(
-        "the model of {run} is no network, and only networks are computed on a GPU; leave out --device"
+        "the model of {run} is no network, and only networks can be computed in another way; leave out {option}"
     )]
     NoNetwork {
+        /// What asks for it.
+        option: &'static str,
         /// The run's name.
         run: String,
     },

@@ -9,12 +9,14 @@ use lockstep_base::known_encoders::EncoderRef;
 use lockstep_cuda::DeviceChoice;
 use lockstep_data::{DataError, Dataset, KeptColumn, SkippedFile, Source};
 use lockstep_events::event::Event;
-use lockstep_job::{Data, DataRef, Job, JobDevice, Location};
+use lockstep_job::{Data, DataRef, Job, JobDevice, JobPrecision, Location};
 use lockstep_launch::Launcher;
 use lockstep_learner::{Learners, ModelDevice};
 use lockstep_model::{Block, Outputs, PictureFiles, class_name, open_test, test_source};
 use lockstep_place::Access;
-use lockstep_resolve::{PictureInput, ResolveError, TestSource, access, device};
+use lockstep_resolve::{
+    PictureInput, Precision, ResolveError, TestSource, access, device, precision,
+};
 use lockstep_runs::RunDir;
 
 /// What starts so many workers of a job.
@@ -33,6 +35,8 @@ pub struct OpenRequest<'a> {
     pub workers: Option<usize>,
     /// What the model and the encoder are computed on, if not what the run's job says.
     pub device: Option<JobDevice>,
+    /// How precisely the model is computed, if not as it was trained.
+    pub precision: Option<JobPrecision>,
     /// Whether workers run on a cluster, which keeps for them what the run's job asks for.
     pub is_on_cluster: bool,
     /// The learners that models are known to.
@@ -58,6 +62,8 @@ pub struct Inference<'a> {
     /// How pictures become its samples, if that is known.
     pictures: Option<PictureInput>,
     access: Access,
+    /// How precisely it is computed, if not as it was trained.
+    precision: Option<Precision>,
     cache: CacheDir,
     launcher: OpenLauncher<'a>,
     crew: CrewSettings,
@@ -150,8 +156,15 @@ impl<'a> Inference<'a> {
             return Err(InferError::NoSamples { run: run.name });
         }
         let asks_gpu = matches!(request.device, Some(JobDevice::Cuda(_)));
-        if asks_gpu && jobs[0].device().is_none() {
-            return Err(InferError::NoNetwork { run: run.name });
+        let asked = [
+            ("--device", asks_gpu),
+            ("--precision", request.precision.is_some()),
+        ];
+        if let Some((option, _)) = asked.into_iter().find(|(_, is_asked)| *is_asked)
+            && jobs[0].device().is_none()
+        {
+            let run = run.name;
+            return Err(InferError::NoNetwork { run, option });
         }
         if !request.is_on_cluster {
             jobs.iter_mut().for_each(|job| job.resources.gpus = 0.0);
@@ -221,6 +234,7 @@ impl<'a> Inference<'a> {
             outputs: outputs.clone(),
             pictures: trained.pictures().cloned(),
             access: access(&job.storage)?,
+            precision: request.precision.map(precision),
             launcher: request.launcher,
             crew: crew(&job, workers),
             run,
@@ -270,6 +284,7 @@ impl<'a> Inference<'a> {
             source: &samples.source,
             threads: self.job.threads(),
             device: self.device(events),
+            precision: self.precision,
             probabilities,
             crew: self.crew,
             stop: self.stop.clone(),

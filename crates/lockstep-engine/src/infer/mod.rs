@@ -29,6 +29,7 @@ use lockstep_launch::Launcher;
 use lockstep_learner::{Learners, ModelDevice};
 use lockstep_model::{BLOCK_ROWS, Block, Outputs, Prediction, Predictions, open_test};
 use lockstep_place::{Access, Place};
+use lockstep_resolve::Precision;
 use lockstep_runs::RunDir;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -53,6 +54,8 @@ struct InferRequest<'a> {
     pub threads: Option<usize>,
     /// What the model is computed on.
     pub device: DeviceChoice,
+    /// How precisely, if not as it was trained.
+    pub precision: Option<Precision>,
     /// Whether the probabilities of all classes are wanted.
     pub probabilities: bool,
     /// Who does it.
@@ -70,6 +73,7 @@ struct InferSetup {
     access: Access,
     threads: Option<usize>,
     device: DeviceChoice,
+    precision: Option<Precision>,
     set: DecodedSet,
     source: Source,
     probabilities: bool,
@@ -114,6 +118,7 @@ fn infer<E: From<EngineError>>(
         access: request.access.clone(),
         threads: request.threads,
         device: request.device,
+        precision: request.precision,
         set: set.decoded(),
         source: request.source.clone(),
         probabilities: request.probabilities,
@@ -191,6 +196,7 @@ pub fn work(worker: usize, setup: Value, learners: Learners) -> Result<Work, Tas
     let on = ModelDevice {
         threads: setup.threads.unwrap_or_else(cores::usable),
         choice: setup.device,
+        precision: setup.precision,
         worker,
     };
     let trained = learners.open_model(&run, on);

@@ -21,7 +21,8 @@ pub(crate) fn run(args: &EvaluateArgs) -> anyhow::Result<ExitCode> {
     };
     // A version of a model stays as it is, and so does what a run says of its own test set: what else is found is
     // printed, and written where that is asked for.
-    let is_own = args.model.model.is_none() && !args.measures_other_data();
+    let is_as_trained = args.model.precision.is_none();
+    let is_own = args.model.model.is_none() && !args.measures_other_data() && is_as_trained;
     let folder = match &args.out {
         None if !is_own => None,
         None => Some(model.run.place().clone()),

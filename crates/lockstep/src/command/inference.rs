@@ -60,6 +60,7 @@ pub(super) fn open<'a>(
         set: &args.set,
         workers: args.workers,
         device: args.device,
+        precision: args.precision(),
         is_on_cluster: args.engine.engine == Engine::Ray,
         learners: LEARNERS,
         test_source: learners::test_source,

@@ -103,6 +103,39 @@ fn the_plan_says_what_computes_it_and_a_gpu_is_refused() {
 }
 
 #[test]
+fn a_network_of_one_precision_can_be_asked_in_the_other() {
+    let place = Place::new();
+    let [single, fixed] = [&[][..], &FIXED16].map(|args| {
+        let result = place.train(args);
+        result["run"].as_str().unwrap().to_owned()
+    });
+    let said = |run: &str, args: &[&str]| {
+        let predict = [&["predict", run, "--out", "-", "--probabilities"], args].concat();
+        place.succeeds(&predict).stdout
+    };
+    let (own, other) = (said(&single, &[]), said(&single, &["--precision", "fixed16"]));
+    assert_ne!(own, other);
+    assert_eq!(said(&single, &["--precision", "f32"]), own);
+    let (own, other) = (said(&fixed, &[]), said(&fixed, &["--precision", "f32"]));
+    assert_ne!(own, other);
+    assert_eq!(said(&fixed, &["--precision", "fixed16"]), own);
+    // By a little: the classes are the same but for a few.
+    let class = |line: &str| serde_json::from_str::<Value>(line).unwrap()["class"].clone();
+    let pairs = own.lines().zip(other.lines());
+    let differing = pairs.filter(|(own, other)| class(own) != class(other)).count();
+    assert!(differing * 50 <= own.lines().count(), "{differing}");
+    // What a run says of its own test set stays.
+    let record = place.path("runs").join(&single).join("evaluation.json");
+    let before = read_json(&record);
+    place.succeeds(&["evaluate", &single, "--precision", "fixed16"]);
+    assert_eq!(read_json(&record), before);
+    place.refused(
+        &["predict", &single, "--precision", "fixed16", "--device", "cuda", "--out", "-"],
+        &["fixed16", "processors only", "--precision f32"],
+    );
+}
+
+#[test]
 fn what_was_trained_in_it_is_evaluated_in_it() {
     let place = Place::new();
     let result = place.train(&FIXED16);
