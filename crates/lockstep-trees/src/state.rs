@@ -199,5 +199,9 @@ mod tests {
         assert_eq!(change(&earlier, &same), None);
         let (key, then, now) = change(&earlier, &decides("eta = 0.2\nsubsample = 0.7")).unwrap();
         assert_eq!([key, then, now], ["model.eta", "0.1", "0.2"]);
+        let mut on_gpu = same.clone();
+        on_gpu["device"] = "cuda".into();
+        let (key, then, now) = change(&earlier, &on_gpu).unwrap();
+        assert_eq!([key, then, now], ["device", "null", "\"cuda\""]);
     }
 }

@@ -113,7 +113,10 @@ fn a_network_of_one_precision_can_be_asked_in_the_other() {
         let predict = [&["predict", run, "--out", "-", "--probabilities"], args].concat();
         place.succeeds(&predict).stdout
     };
-    let (own, other) = (said(&single, &[]), said(&single, &["--precision", "fixed16"]));
+    let (own, other) = (
+        said(&single, &[]),
+        said(&single, &["--precision", "fixed16"]),
+    );
     assert_ne!(own, other);
     assert_eq!(said(&single, &["--precision", "f32"]), own);
     let (own, other) = (said(&fixed, &[]), said(&fixed, &["--precision", "f32"]));
@@ -122,7 +125,9 @@ fn a_network_of_one_precision_can_be_asked_in_the_other() {
     // By a little: the classes are the same but for a few.
     let class = |line: &str| serde_json::from_str::<Value>(line).unwrap()["class"].clone();
     let pairs = own.lines().zip(other.lines());
-    let differing = pairs.filter(|(own, other)| class(own) != class(other)).count();
+    let differing = pairs
+        .filter(|(own, other)| class(own) != class(other))
+        .count();
     assert!(differing * 50 <= own.lines().count(), "{differing}");
     // What a run says of its own test set stays.
     let record = place.path("runs").join(&single).join("evaluation.json");
@@ -130,7 +135,16 @@ fn a_network_of_one_precision_can_be_asked_in_the_other() {
     place.succeeds(&["evaluate", &single, "--precision", "fixed16"]);
     assert_eq!(read_json(&record), before);
     place.refused(
-        &["predict", &single, "--precision", "fixed16", "--device", "cuda", "--out", "-"],
+        &[
+            "predict",
+            &single,
+            "--precision",
+            "fixed16",
+            "--device",
+            "cuda",
+            "--out",
+            "-",
+        ],
         &["fixed16", "processors only", "--precision f32"],
     );
 }

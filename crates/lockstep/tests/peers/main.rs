@@ -22,3 +22,4 @@ mod submit;
 mod tables;
 mod track;
 mod trees_bucket;
+mod trees_on_gpus;
