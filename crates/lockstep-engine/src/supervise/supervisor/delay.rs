@@ -8,8 +8,12 @@ use crate::EngineError;
 use crate::supervise::root_cause::Sign;
 use crate::supervise::state::{News, SeatState};
 use lockstep_events::control::ToWorker;
+use lockstep_events::event::Event;
 use lockstep_launch::WorkerEnd;
 use std::time::{Duration, Instant};
+
+/// After how long it is said that another worker is waited for.
+const TELL: Duration = Duration::from_secs(2);
 
 /// The most time that counts against workers between two looks: if it was more, this process was stopped.
 const LONGEST_TICK: Duration = Duration::from_millis(100);
@@ -39,6 +43,24 @@ impl Supervisor<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Says once, if a worker was lost and another one takes its time to come in its place, that the gang waits for that: as
+    /// long as its host is gone, say.
+    pub(super) fn tell_of_wait(&mut self) {
+        let mut members = self.gang.members.iter().enumerate();
+        let is_late = members.any(|(seat, member)| {
+            self.state.seat(seat) == SeatState::Starting && member.silent_for > TELL
+        });
+        let Some(lost) = self.lost.as_ref().filter(|_| is_late && !self.told_of_wait) else {
+            return;
+        };
+        let most = self.gang.settings.start_deadline_s;
+        let message = format!(
+            "{lost}; waiting for another in its place, for {most} s at the most (gang.start_deadline_s)"
+        );
+        self.told_of_wait = true;
+        self.emit(Event::Warning { message });
     }
 
     /// Finds out whether a worker takes too long: to join, to give a sign of life, or to get on.

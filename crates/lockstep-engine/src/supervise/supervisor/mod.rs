@@ -90,6 +90,8 @@ pub(crate) struct Supervisor<'a> {
     pub(crate) reported: Option<Map<String, Value>>,
     /// Who was lost first since the generation began, and why.
     lost: Option<String>,
+    /// Whether it was said that others are waited for in their places.
+    told_of_wait: bool,
     /// Why a worker could not be replaced.
     unstartable: Option<String>,
     /// Why the present generation was asked to pause, if nobody was lost since.
@@ -125,6 +127,7 @@ impl<'a> Supervisor<'a> {
             epochs: watch.epochs,
             reported: None,
             lost: None,
+            told_of_wait: false,
             unstartable: None,
             resizing: None,
             could_begin: None,
@@ -193,6 +196,7 @@ impl<'a> Supervisor<'a> {
             }
             self.count_time()?;
             self.begin_without_late()?;
+            self.tell_of_wait();
             self.show_life();
             self.emit_logs(false);
             match self.decided {

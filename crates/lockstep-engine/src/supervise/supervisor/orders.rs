@@ -161,6 +161,7 @@ impl Supervisor<'_> {
             });
         } else if generation > 1 {
             let reason = self.lost.take().unwrap_or_else(|| self.verdict());
+            self.told_of_wait = false;
             let restart = Restart {
                 restart: self.losses.count_restart(),
                 workers,
