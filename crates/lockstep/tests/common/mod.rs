@@ -10,6 +10,7 @@ pub(crate) mod embedding;
 pub(crate) mod idx;
 pub(crate) mod kube;
 pub(crate) mod own_data;
+pub(crate) mod pods;
 pub(crate) mod proxy;
 pub(crate) mod recorder;
 pub(crate) mod resnet18;

@@ -7,6 +7,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod hosts;
 
 use common::{JOB, Place, Running, send};
 use rustix::process::Signal;
