@@ -137,7 +137,7 @@ impl DeviceReplica for WholeReplica<'_> {
         let (rank, plan) = (self.collective.rank(), self.collective.plan());
         let chunks = (0..plan.chunks()).filter(|&chunk| plan.owner(chunk) == rank);
         let own: Vec<Range<usize>> = match plan.workers() {
-            1 => Vec::from([0..plan.len()]),
+            1 => std::iter::once(0..plan.len()).collect(),
             _ => chunks.map(|chunk| plan.chunk(chunk)).collect(),
         };
         copy_parts(&self.vectors(), &own, to);
