@@ -4,9 +4,10 @@ use super::Training;
 use crate::driver::Device;
 use crate::error::CudaError;
 use crate::launch::load_all;
+use crate::memory::DeviceSlice;
 use crate::peers::PeerMemory;
 use crate::plan::Plan;
-use crate::setup::Setup;
+use crate::setup::{PeerSum, Setup};
 use crate::streams::{Event, Graph, Stream};
 use std::sync::Arc;
 
@@ -28,24 +29,20 @@ impl PeerExchange {
         (device, stream): (&Arc<dyn Device>, &Stream),
         (plan, setup): (&Plan, &Setup),
         memory: PeerMemory,
-        write: impl Fn(crate::memory::DeviceSlice<u64>, &[u64]) -> Result<(), CudaError>,
+        write: impl Fn(DeviceSlice<u64>, &[u64]) -> Result<(), CudaError>,
     ) -> Result<Self, CudaError> {
         let sums = setup.exchange.peer_sums().into_iter().flatten();
         let tables = plan.peers.iter().flatten();
         for ((tables, sums), batch) in tables.zip(sums).zip(&setup.batches) {
-            let places = |half| {
+            let (mut to, mut from) = (Vec::new(), Vec::new());
+            for half in [0, 1] {
                 let own = 0..batch.partials.len();
-                own.map(move |partial| (half, partial))
-            };
-            let to = [0, 1].into_iter().flat_map(places);
-            let to: Vec<u64> =
-                (to.map(|(half, partial)| memory.own_place(half, partial))).collect();
-            let from = [0, 1].into_iter().flat_map(|half| {
-                let place = |sum: &crate::setup::PeerSum| memory.place(sum.rank, half, sum.partial);
-                sums.iter().map(place).collect::<Vec<_>>()
-            });
+                to.extend(own.map(|partial| memory.own_place(half, partial)));
+                let place = |sum: &PeerSum| memory.place(sum.rank, half, sum.partial);
+                from.extend(sums.iter().map(place));
+            }
             write(tables.to, &to)?;
-            write(tables.from, &from.collect::<Vec<_>>())?;
+            write(tables.from, &from)?;
         }
         let record = |last| {
             let launches = load_all(device, plan.end_by_peers(setup, last))?;
