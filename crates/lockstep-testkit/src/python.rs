@@ -23,9 +23,7 @@ pub fn python(name: &str, packages: &[&str]) -> PathBuf {
     let folder = environment(name, packages).folder(|folder| {
         succeed(Command::new("python3").args(["-m", "venv"]).arg(folder));
         let mut pip = Command::new(folder.join("bin/python"));
-        pip.args(PIP).arg("install").args(QUIET);
-        // Modules are compiled when they are first imported. To compile all of them takes longer than to install them.
-        succeed(pip.arg("--no-compile").args(packages));
+        succeed(pip.args(PIP).arg("install").args(QUIET).args(packages));
     });
     folder.join("bin/python")
 }
