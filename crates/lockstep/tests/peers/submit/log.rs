@@ -46,7 +46,7 @@ fn a_lost_head_never_looks_like_success_and_the_job_is_found_again() {
     let address = head().strip_prefix("http://").unwrap();
     let proxy = Proxy::new(address, 0, 0);
     let (to, id) = (proxy.url(), "lost");
-    let args = ["--json", "--id", id, "--patience", "2", "--epochs", "60"];
+    let args = ["--json", "--id", id, "--patience", "2", "--epochs", "300"];
     let mut running = Running::new(submission(&place, &to, "image", &args));
     running.wait_for("first_step");
     proxy.die();
