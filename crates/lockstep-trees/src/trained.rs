@@ -46,7 +46,7 @@ pub fn load_xgboost() -> Result<Xgboost, TreesError> {
     Ok(Xgboost::load(&find_xgboost()?.path)?)
 }
 
-/// Where it is found.
+/// Where XGBoost's library is found.
 ///
 /// # Errors
 /// When there is none.
@@ -61,7 +61,7 @@ fn caches(builds: [Build; 2]) -> Result<Vec<PathBuf>, TreesError> {
     Ok(folders.collect::<Result<_, _>>()?)
 }
 
-/// The same for training on a device: where it is not found, it is brought into the cache, of which `progress` hears.
+/// Loads the library for training on a device: where it is not found, it is brought into the cache, of which `progress` hears.
 ///
 /// # Errors
 /// When there is none and none can be had, it is too old, or it is for processors and a GPU is asked for.
