@@ -62,6 +62,12 @@ kernel_files! {
     EMBEDDING = "embedding",
     /// Products of encoders.
     ENCODER_DENSE = "encoder_dense",
+    /// Products in fixed point: outputs, and gradients by the input.
+    FIXED16 = "fixed16",
+    /// What comes before them: scales and slices.
+    FIXED16_SLICES = "fixed16_slices",
+    /// Their gradients by the weights.
+    FIXED16_WEIGHTS = "fixed16_weights",
     /// Group-norm and layer-norm.
     GROUP_NORM = "group_norm",
     /// Grouped convolutions.
@@ -102,6 +108,7 @@ pub static HEADERS: &[(&str, &str)] = &[
     ("batch_norm.cuh", include_str!("../kernels/batch_norm.cuh")),
     ("bias.cuh", include_str!("../kernels/bias.cuh")),
     ("chains.cuh", include_str!("../kernels/chains.cuh")),
+    ("fixed16.cuh", include_str!("../kernels/fixed16.cuh")),
     ("lane_sums.cuh", include_str!("../kernels/lane_sums.cuh")),
     ("lanes.cuh", include_str!("../kernels/lanes.cuh")),
     ("lockstep.cuh", include_str!("../kernels/lockstep.cuh")),

@@ -6,6 +6,7 @@
 
 use crate::dims::Dims;
 use crate::factors::Factored;
+use crate::fixed16::Precision;
 use crate::layers::window::Window;
 use std::ops::Range;
 
@@ -13,7 +14,12 @@ use std::ops::Range;
 #[derive(Debug, Clone, PartialEq)]
 pub enum Operation {
     /// `y = x W + b`.
-    Dense(Factored),
+    Dense {
+        /// Where W and b lie.
+        layer: Factored,
+        /// How the products are computed.
+        precision: Precision,
+    },
     /// Every window of an image times the kernels, plus a bias.
     Convolution {
         /// In which order the products are summed.
@@ -156,11 +162,13 @@ pub struct TablePlace {
     pub weight: Range<usize>,
 }
 
-/// In which order a convolution sums its products.
+/// How a convolution computes its products, and in which order it sums them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConvolutionMethod {
     /// Window by window.
     Direct,
+    /// In fixed point, where sums are exact and have no order.
+    Fixed16,
     /// By Winograd's transformation of tiles.
     Winograd,
     /// Window by window, each output channel over one group of the input channels.
@@ -231,7 +239,7 @@ mod tests {
         let mut methods = Vec::new();
         for layer in layers {
             match &layer.operation {
-                Operation::Dense(dense) => ranges.extend([dense.weight(), dense.bias()]),
+                Operation::Dense { layer, .. } => ranges.extend([layer.weight(), layer.bias()]),
                 Operation::Convolution {
                     weight,
                     bias,

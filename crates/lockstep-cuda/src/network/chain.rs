@@ -6,7 +6,7 @@
 
 use super::activation::ActivationLayer;
 use super::batch_norm::BatchNormLayer;
-use super::convolution::Convolution;
+use super::convolution::{Convolution, Fixed16Layer};
 use super::copy::{CopyLayer, copy};
 use super::dense::DenseLayer;
 use super::embedding::EmbeddingLayer;
@@ -22,7 +22,7 @@ use super::residual::ResidualLayer;
 use super::transpose::TransposeLayer;
 use crate::error::CudaError;
 use crate::memory::DeviceSlice;
-use lockstep_nn::{Factored, Operation, OperationChain};
+use lockstep_nn::{Factored, Operation, OperationChain, Precision};
 
 /// What a layer computes on the way there.
 pub(crate) struct Forward {
@@ -97,7 +97,10 @@ impl Part {
 /// What an operation on rows of so many numbers is, with its memory.
 fn part(operation: &Operation, inputs: usize, planner: &mut Planner) -> Result<Part, CudaError> {
     Ok(match operation {
-        Operation::Dense(dense) => Part::layer(DenseLayer(dense.clone())),
+        Operation::Dense { layer, precision } => match precision {
+            Precision::F32 => Part::layer(DenseLayer(layer.clone())),
+            Precision::Fixed16 => Part::layer(Fixed16Layer::dense(layer, planner)?),
+        },
         Operation::Convolution {
             method,
             window,

@@ -38,6 +38,11 @@ impl Planner {
         }
     }
 
+    /// For each kind of batch, how many lanes it has, and the rows of the longest.
+    pub(crate) fn batches(&self) -> [(usize, usize); 2] {
+        self.lanes
+    }
+
     /// The most lanes of a pass.
     pub(crate) fn most_lanes(&self) -> usize {
         let [full, last] = self.lanes.map(|(lanes, _)| lanes);

@@ -59,6 +59,13 @@ mod emulated {
     }
 
     #[test]
+    fn the_emulated_gpu_has_the_processors_bits_in_fixed16() {
+        if let Some(driver) = emulated() {
+            conformance::all_in_fixed16(&driver);
+        }
+    }
+
+    #[test]
     fn the_emulated_gpu_has_the_processors_bits_of_encoders() {
         if let Some(driver) = emulated() {
             conformance::all_encoders(&driver);
@@ -117,6 +124,13 @@ mod gpu {
     fn a_gpu_has_the_processors_bits_of_images() {
         if let Some(driver) = real() {
             conformance::all_of_images(&driver);
+        }
+    }
+
+    #[test]
+    fn a_gpu_has_the_processors_bits_in_fixed16() {
+        if let Some(driver) = real() {
+            conformance::all_in_fixed16(&driver);
         }
     }
 

@@ -5,6 +5,7 @@
 //! ever.
 
 use super::block::{COLUMNS, DEPTH, Left, ROWS, Session};
+use super::Precision;
 use super::cast::{bytes, bytes_mut, words_mut};
 use super::engine::Engine;
 use super::product::{Product, apart};
@@ -98,7 +99,10 @@ impl Layer for Fixed16Linear {
     }
 
     fn operation(&self) -> Operation {
-        Operation::Dense(self.layer.clone())
+        Operation::Dense {
+            layer: self.layer.clone(),
+            precision: Precision::Fixed16,
+        }
     }
 
     fn forward(

@@ -95,7 +95,10 @@ impl Layer for LinearLayer {
     }
 
     fn operation(&self) -> Operation {
-        Operation::Dense(self.factored.clone())
+        Operation::Dense {
+            layer: self.factored.clone(),
+            precision: Precision::F32,
+        }
     }
 
     fn forward(&mut self, pass: Pass<'_>, state: &[f32], x: &[f32], y: &mut [f32], _: &mut [f32]) {

@@ -86,7 +86,7 @@ impl Device for CudaDevice {
     }
 
     fn fingerprint(&self) -> u64 {
-        lockstep_nn::fingerprint()
+        lockstep_nn::fingerprint_in(self.model.precision())
     }
 
     fn offer(&mut self, setup: &ReplicaSetup<'_>, rank: usize) -> Option<PeerOffer> {

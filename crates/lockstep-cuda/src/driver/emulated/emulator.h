@@ -314,6 +314,15 @@ inline long long __double_as_longlong(double x) { return emulator::bits<long lon
 inline double __longlong_as_double(long long x) { return emulator::bits<double>(x); }
 inline u32 __float_as_uint(float x) { return emulator::bits<u32>(x); }
 inline float __uint_as_float(u32 x) { return emulator::bits<float>(x); }
+inline float __ll2float_rn(long long x) { return (float)x; }
+inline int __float2int_rn(float x) { return (int)std::nearbyint(x); }
+
+// Blocks run one after the other.
+inline u32 atomicMax(u32 *at, u32 x) {
+    const u32 before = *at;
+    *at = before > x ? before : x;
+    return before;
+}
 
 // Runs all blocks of a kernel. Returns what went wrong, or nothing.
 extern "C" EXPORTED const char *emulator_launch(const EmulatedKernel *kernel, const void *arguments, const u32 *blocks) {

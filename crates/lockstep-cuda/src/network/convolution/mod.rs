@@ -2,6 +2,7 @@
 
 mod bias;
 mod direct;
+mod fixed16;
 mod grouped;
 mod winograd;
 
@@ -10,6 +11,7 @@ use super::divisor::check_count;
 use super::planner::Planner;
 use crate::error::CudaError;
 use direct::DirectLayer;
+pub(crate) use fixed16::Fixed16Layer;
 use grouped::GroupedLayer;
 use lockstep_nn::{ConvolutionMethod, Dims, Window};
 use std::ops::Range;
@@ -42,6 +44,7 @@ impl Convolution {
         Ok(match method {
             ConvolutionMethod::Winograd => Box::new(WinogradLayer::new(self, planner)),
             ConvolutionMethod::Direct => Box::new(DirectLayer::new(self, planner)),
+            ConvolutionMethod::Fixed16 => Box::new(Fixed16Layer::convolution(self, planner)),
             ConvolutionMethod::Grouped { groups } => {
                 Box::new(GroupedLayer::new(self, groups, planner))
             }

@@ -4,7 +4,7 @@ use super::targets::CaseTargets;
 use lockstep_base::random::Stream;
 use lockstep_cuda::{InputPlace, LaneRows, WorkerBatch};
 use lockstep_nn::{
-    Capacity, Dims, LayerRates, LayerSpec, Model, NamedLayer, Optimizer, Threads, Update, layers,
+    Capacity, Dims, LayerRates, LayerSpec, Model, NamedLayer, Optimizer, Precision, Threads, Update, layers,
     zoo,
 };
 use std::ops::Range;
@@ -14,6 +14,7 @@ pub(crate) struct Case {
     pub(crate) name: String,
     pub(crate) layers: Vec<NamedLayer>,
     pub(crate) rates: LayerRates,
+    pub(crate) precision: Precision,
     pub(crate) input: Dims,
     pub(crate) optimizer: Optimizer,
     pub(crate) seed: u64,
@@ -57,6 +58,7 @@ impl Case {
         let all = samples + MORE_SAMPLES;
         let mut case = Self {
             rates: LayerRates::default(),
+            precision: Precision::F32,
             optimizer: sgd(0.9, false),
             seed,
             all_lanes: 1,
@@ -95,6 +97,15 @@ impl Case {
         self
     }
 
+    /// The same with products in fixed point.
+    pub(super) fn in_fixed16(self) -> Self {
+        Self {
+            name: format!("{} in fixed16", self.name),
+            precision: Precision::Fixed16,
+            ..self
+        }
+    }
+
     pub(super) fn with_rates(self, rates: LayerRates) -> Self {
         Self { rates, ..self }
     }
@@ -112,7 +123,8 @@ impl Case {
     pub(crate) fn model(&self, rows: usize) -> Model {
         let (threads, input) = (Threads::default(), self.input);
         let capacity = Capacity { rows, lanes: 1 };
-        let model = Model::with_rates(&self.rates, &threads, &self.layers, input, capacity);
+        let (precision, rates, layers) = (self.precision, &self.rates, &self.layers);
+        let model = Model::in_precision(precision, rates, &threads, layers, input, capacity);
         let model = model.expect("a network that can be built");
         model.minimising(self.targets.loss)
     }

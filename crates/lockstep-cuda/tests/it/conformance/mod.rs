@@ -32,6 +32,13 @@ pub(crate) fn all_of_images(driver: &dyn Driver) {
     run_all(driver, networks::cases());
 }
 
+/// Runs all of these again with products in fixed point.
+pub(crate) fn all_in_fixed16(driver: &dyn Driver) {
+    let cases = [cases(), images::cases(), networks::cases()];
+    let cases = cases.into_iter().flatten();
+    run_all(driver, cases.map(Case::in_fixed16).collect());
+}
+
 /// Runs small encoders.
 pub(crate) fn all_encoders(driver: &dyn Driver) {
     encoders::small(&Gpu::of(driver, 0).expect("a GPU"));
@@ -44,7 +51,9 @@ pub(crate) fn whole_encoders(driver: &dyn Driver) {
 
 /// Runs the large networks.
 pub(crate) fn all_resnets(driver: &dyn Driver) {
-    run_all(driver, networks::resnets());
+    let resnets = networks::resnets();
+    let fixed16 = networks::resnets().into_iter().map(Case::in_fixed16);
+    run_all(driver, resnets.into_iter().chain(fixed16).collect());
 }
 
 fn run_all(driver: &dyn Driver, cases: Vec<Case>) {

@@ -145,7 +145,7 @@ impl Layer for Fixed16Conv2d {
     fn operation(&self) -> Operation {
         let (input, output) = (self.shape.input, self.shape.output);
         self.weights.operation(
-            ConvolutionMethod::Direct,
+            ConvolutionMethod::Fixed16,
             self.shape.window,
             [input, output],
         )

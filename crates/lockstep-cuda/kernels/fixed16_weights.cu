@@ -1,0 +1,147 @@
+// The gradient of weights in fixed point: sums over all pixels of a lane's images. A lane is cut into parts, whose sums are added
+// up as integers.
+#include "bias.cuh"
+#include "fixed16.cuh"
+
+constexpr u32 THREADS = 128;
+
+struct Fixed16WeightGradient {
+    // Slices of the layer's input and of the gradient by its output, pixel by pixel, and the scale of each image.
+    u8 *upper;
+    u8 *lower;
+    u8 *error_upper;
+    u8 *error_lower;
+    Fixed16Scale *scales;
+    Fixed16Scale *error_scales;
+    // Where a lane's gradient goes if it has one part, else where the sums of each part go.
+    float *to;
+    u64 lane_stride;
+    u64 *sums;
+    u32 *lane_rows;
+    // Pixels of a part.
+    u32 part;
+    u32 height;
+    u32 width;
+    // Of an image of errors.
+    Divisor width_to;
+    Divisor pixels;
+    u32 kernel[2];
+    u32 stride[2];
+    u32 padding[2];
+    // Pieces of a pixel's slice, of both.
+    Divisor pieces;
+    u32 error_pieces;
+    u32 inputs;
+    u32 outputs;
+    u32 panel;
+    Divisor across;
+};
+
+constexpr u32 STAGES = 3;
+// Pieces of a line along the edge, and how many lines a thread copies one of.
+constexpr u32 LEFT_PIECES = FIXED16_ROWS / PIECE, RIGHT_PIECES = FIXED16_COLUMNS / PIECE;
+constexpr u32 LEFT_STEP = FIXED16_THREADS / LEFT_PIECES, RIGHT_STEP = FIXED16_THREADS / RIGHT_PIECES;
+
+KERNEL_BESIDE(fixed16_weight_gradient, FIXED16_THREADS, 2, Fixed16WeightGradient) {
+    SHARED_ROOM(shared);
+    const u32 first_image = a.lane_rows[blockIdx.z], pixels = (a.lane_rows[blockIdx.z + 1] - first_image) * a.pixels.by;
+    const u32 begin = blockIdx.y * a.part;
+    const u32 end = begin + a.part < pixels ? begin + a.part : pixels;
+    const u32 places = a.kernel[0] * a.kernel[1], pieces = places * a.pieces.by;
+    const u32 top = blockIdx.x / a.across * LEFT_PIECES, left = blockIdx.x % a.across * RIGHT_PIECES;
+    // What this thread copies of every pixel: a piece of the channels that the windows have at one place, and one of the errors.
+    const u32 left_piece = top + threadIdx.x % LEFT_PIECES, left_line = threadIdx.x / LEFT_PIECES;
+    const u32 place = left_piece / a.pieces, piece = left_piece % a.pieces;
+    const u32 place_y = place / a.kernel[1], place_x = place % a.kernel[1];
+    const u32 right_piece = left + threadIdx.x % RIGHT_PIECES, right_line = threadIdx.x / RIGHT_PIECES;
+    u32 next = begin;
+    auto bring = [&](u8 *stage) {
+#pragma unroll
+        for (u32 i = 0; i < EdgeLines::DEPTH / LEFT_STEP; i++) {
+            const u32 line = left_line + i * LEFT_STEP, number = next + line;
+            const u32 image = number / a.pixels, pixel = number % a.pixels;
+            const u32 y = pixel / a.width_to * a.stride[0] + place_y - a.padding[0];
+            const u32 x = pixel % a.width_to * a.stride[1] + place_x - a.padding[1];
+            const bool is_inside = (number < end) & (left_piece < pieces) & (y < a.height) & (x < a.width);
+            const u64 of_image = (u64)(first_image + image) * a.height;
+            const u64 at = is_inside ? (((of_image + y) * a.width + x) * a.pieces.by + piece) * PIECE : 0;
+            u8 *to = stage + line * EdgeLines::LEFT_LINE + threadIdx.x % LEFT_PIECES * PIECE;
+            copy_piece(to, a.upper + at, is_inside);
+            copy_piece(to + EdgeLines::LEFT, a.lower + at, is_inside);
+        }
+#pragma unroll
+        for (u32 i = 0; i < EdgeLines::DEPTH / RIGHT_STEP; i++) {
+            const u32 line = right_line + i * RIGHT_STEP, number = next + line;
+            const bool is_inside = (number < end) & (right_piece < a.error_pieces);
+            const u64 of_lane = (u64)first_image * a.pixels.by;
+            const u64 at = is_inside ? ((of_lane + number) * a.error_pieces + right_piece) * PIECE : 0;
+            u8 *to = stage + 2 * EdgeLines::LEFT + line * EdgeLines::RIGHT_LINE + threadIdx.x % RIGHT_PIECES * PIECE;
+            copy_piece(to, a.error_upper + at, is_inside);
+            copy_piece(to + EdgeLines::RIGHT, a.error_lower + at, is_inside);
+        }
+        next += EdgeLines::DEPTH;
+    };
+    const u32 parts = begin < end ? (end - begin + EdgeLines::DEPTH - 1) / EdgeLines::DEPTH : 0;
+    Fixed16Sums sums;
+    go_through_parts<EdgeLines, STAGES>(sums, (u8 *)shared, parts, bring);
+    const WarpPlace own = WarpPlace::own();
+    const float factor = a.scales[first_image].factor, error_factor = a.error_scales[first_image].factor;
+    const u32 rows = places * a.inputs;
+    const u64 part = (u64)blockIdx.z * gridDim.y + blockIdx.y;
+#pragma unroll
+    for (u32 i = 0; i < TALL; i++) {
+#pragma unroll
+        for (u32 k = 0; k < 4; k++) {
+            const u32 edge = EdgeLines::row(own, i, k), at = top + edge / PIECE;
+            const u32 input = at % a.pieces * PIECE + edge % PIECE, row = at / a.pieces * a.inputs + input;
+            if (at >= pieces || input >= a.inputs) continue;
+#pragma unroll
+            for (u32 j = 0; j < BROAD; j++) {
+                const u32 output = left * PIECE + EdgeLines::column(own, j, k);
+                if (output >= a.outputs) continue;
+                const u32 edge = output / a.panel * a.panel;
+                const u32 wide = a.outputs - edge < a.panel ? a.outputs - edge : a.panel;
+                const u64 to = (u64)edge * rows + (u64)row * wide + output - edge;
+                const long long sum = sums.sum(i, j, k);
+                if (a.sums) a.sums[part * rows * a.outputs + to] = (u64)sum;
+                else a.to[blockIdx.z * a.lane_stride + to] = __ll2float_rn(sum) * factor * error_factor;
+            }
+        }
+    }
+}
+
+// The parts of every lane.
+struct PartSums {
+    u64 *from;
+    float *to;
+    u64 stride;
+    u32 *lane_rows;
+    Fixed16Scale *scales;
+    Fixed16Scale *error_scales;
+    u32 parts;
+    // Numbers of a part.
+    Divisor size;
+    u32 lanes;
+    u32 blocks;
+};
+
+DEVICE void sum_parts(const PartSums &a, u32 block) {
+    const u32 i = block * THREADS + threadIdx.x, lane = i / a.size, at = i % a.size;
+    if (lane >= a.lanes) return;
+    const u64 *from = a.from + (u64)lane * a.parts * a.size.by + at;
+    long long sum = 0;
+#pragma unroll 8
+    for (u32 part = 0; part < a.parts; part++) sum += (long long)from[(u64)part * a.size.by];
+    const u32 first = a.lane_rows[lane];
+    a.to[lane * a.stride + at] = __ll2float_rn(sum) * a.scales[first].factor * a.error_scales[first].factor;
+}
+
+struct Fixed16End {
+    BiasSums bias;
+    PartSums weights;
+};
+
+KERNEL(fixed16_end, THREADS, Fixed16End) {
+    if (blockIdx.x < a.bias.blocks) return sum_images(a.bias, blockIdx.x * THREADS + threadIdx.x);
+    sum_parts(a.weights, blockIdx.x - a.bias.blocks);
+}

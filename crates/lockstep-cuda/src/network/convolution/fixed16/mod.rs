@@ -1,0 +1,138 @@
+//! Convolutions and dense layers in fixed point, whose sums are exact: `docs/decisions/0057-fixed16.md` has the definition.
+//!
+//! Both operands of a product are sliced before it: `fixed16_slices.cu` does that. `fixed16.cu` has the products of the outputs
+//! and of the gradient by the input, `fixed16_weights.cu` those of the gradient by the weights. The slices of a layer's input
+//! stay until the way back, where they are an operand once more.
+
+mod product;
+mod slices;
+mod weights;
+
+use super::super::chain::{Backward, Forward, Layer};
+use super::super::divisor::check_count;
+use super::super::pass::Pass;
+use super::super::planner::Planner;
+use super::Convolution;
+use super::bias::BiasMemory;
+use crate::error::CudaError;
+use lockstep_nn::{Dims, Factored, PANEL, Window};
+use slices::{SlicedImages, SlicedMatrix, before_backward, before_forward};
+use std::ops::Range;
+use weights::WeightGradient;
+
+/// Rows and columns of a tile of a product.
+const ROWS: usize = 128;
+const COLUMNS: usize = 64;
+
+/// Bytes that the threads of a block share.
+const SHARED: usize = 96 * 1024;
+
+/// Weights, as a matrix with a row for every input at every place of the kernel.
+#[derive(Debug, Clone)]
+struct Weights {
+    inputs: usize,
+    outputs: usize,
+    places: usize,
+    /// The columns that lie together.
+    panel: usize,
+    range: Range<usize>,
+}
+
+/// A layer in fixed point: a convolution, or a dense layer, which is one of images of a single pixel.
+pub(crate) struct Fixed16Layer {
+    convolution: Convolution,
+    weights: Weights,
+    images: SlicedImages,
+    errors: SlicedImages,
+    matrix: SlicedMatrix,
+    gradient: WeightGradient,
+    bias: BiasMemory,
+}
+
+impl Fixed16Layer {
+    /// A convolution.
+    pub(super) fn convolution(convolution: Convolution, planner: &mut Planner) -> Self {
+        let panel = convolution.output.channels;
+        Self::new(convolution, panel, planner)
+    }
+
+    /// A dense layer.
+    ///
+    /// # Errors
+    /// When there are more numbers than its kernels can count.
+    pub(crate) fn dense(layer: &Factored, planner: &mut Planner) -> Result<Self, CudaError> {
+        let widest = layer.inputs.max(layer.outputs);
+        check_count("a dense layer", planner.rows, widest)?;
+        let convolution = Convolution {
+            window: Window {
+                kernel: [1, 1],
+                stride: [1, 1],
+                padding: [0, 0],
+            },
+            input: Dims::image(1, 1, layer.inputs),
+            output: Dims::image(1, 1, layer.outputs),
+            weight: layer.weight(),
+            bias: Some(layer.bias()),
+        };
+        Ok(Self::new(convolution, PANEL, planner))
+    }
+
+    fn new(convolution: Convolution, panel: usize, planner: &mut Planner) -> Self {
+        let (input, output) = (convolution.input, convolution.output);
+        let weights = Weights {
+            inputs: input.channels,
+            outputs: output.channels,
+            places: convolution.window.kernel.iter().product(),
+            panel,
+            range: convolution.weight.clone(),
+        };
+        let (rows, trained) = (planner.rows, planner.trained_rows);
+        Self {
+            images: SlicedImages::kept(input, rows, planner),
+            errors: SlicedImages::borrowed(output, trained, planner),
+            matrix: SlicedMatrix::new(&weights, planner),
+            gradient: WeightGradient::new(&convolution, &weights, planner),
+            bias: BiasMemory::new(&convolution, planner),
+            weights,
+            convolution,
+        }
+    }
+}
+
+impl Layer for Fixed16Layer {
+    fn is_pointwise_done(&self) -> bool {
+        true
+    }
+
+    fn forward(&self, pass: &mut Pass<'_>, Forward { x, y, then }: Forward) {
+        let Self {
+            convolution,
+            images,
+            matrix,
+            ..
+        } = self;
+        let weights = (matrix, &self.weights);
+        before_forward(pass, (images, x), weights, &self.errors);
+        product::forward(pass, convolution, (images, matrix), y, then);
+    }
+
+    fn backward(&self, pass: &mut Pass<'_>, backward: Backward) {
+        let Self {
+            convolution,
+            weights,
+            images,
+            errors,
+            matrix,
+            ..
+        } = self;
+        let Backward { x, dy, dx, below } = backward;
+        let (sums, bias) = self.bias.tasks(pass, convolution, dy);
+        let wants_dx = dx.is_some();
+        before_backward(pass, (errors, dy), (matrix, weights), wants_dx, sums);
+        if let Some(dx) = dx {
+            product::input_gradient(pass, convolution, (errors, matrix), [x, dx], below);
+        }
+        let layer = (convolution, weights);
+        self.gradient.push(pass, layer, [images, errors], bias);
+    }
+}

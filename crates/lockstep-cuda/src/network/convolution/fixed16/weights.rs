@@ -1,0 +1,205 @@
+//! The gradient by the weights: sums over all pixels of a lane's images, in parts that are added up as integers.
+
+use super::super::super::divisor::Divisor;
+use super::super::super::pass::Pass;
+use super::super::super::planner::Planner;
+use super::super::super::product::MULTIPROCESSORS;
+use super::super::Convolution;
+use super::super::bias::BiasSums;
+use super::slices::{Fixed16Scale, SlicedImages, pieces};
+use super::{COLUMNS, ROWS, SHARED, Weights};
+use crate::arguments::{Pointer, arguments};
+use crate::kernels::{FIXED16_WEIGHTS, Kernel};
+use crate::launch::Launch;
+use crate::memory::DeviceSlice;
+
+arguments! {
+    struct Fixed16WeightGradient {
+        upper: Pointer<u8>,
+        lower: Pointer<u8>,
+        error_upper: Pointer<u8>,
+        error_lower: Pointer<u8>,
+        scales: Pointer<Fixed16Scale>,
+        error_scales: Pointer<Fixed16Scale>,
+        to: Pointer<f32>,
+        lane_stride: u64,
+        sums: Pointer<u64>,
+        lane_rows: Pointer<u32>,
+        part: u32,
+        height: u32,
+        width: u32,
+        width_to: Divisor,
+        pixels: Divisor,
+        kernel: [u32; 2],
+        stride: [u32; 2],
+        padding: [u32; 2],
+        pieces: Divisor,
+        error_pieces: u32,
+        inputs: u32,
+        outputs: u32,
+        panel: u32,
+        across: Divisor,
+    }
+
+    struct PartSums {
+        from: Pointer<u64>,
+        to: Pointer<f32>,
+        stride: u64,
+        lane_rows: Pointer<u32>,
+        scales: Pointer<Fixed16Scale>,
+        error_scales: Pointer<Fixed16Scale>,
+        parts: u32,
+        size: Divisor,
+        lanes: u32,
+        blocks: u32,
+    }
+
+    struct Fixed16End {
+        bias: BiasSums,
+        weights: PartSums,
+    }
+}
+
+const THREADS: usize = 128;
+const GRADIENT: Kernel<Fixed16WeightGradient> =
+    Kernel::new(&FIXED16_WEIGHTS, "fixed16_weight_gradient", 128);
+const END: Kernel<Fixed16End> = Kernel::new(&FIXED16_WEIGHTS, "fixed16_end", THREADS as u32);
+
+/// Pixels that the sums of a thread can hold, whatever they are; and fewer are not worth a part.
+const MOST_PIXELS: usize = 65_536;
+const FEW_PIXELS: usize = 1024;
+
+/// Pixels that a block has in shared memory at a time: a part is some times as many.
+const DEPTH: usize = 64;
+
+/// Pieces that a tile has down and across.
+const PIECES: [usize; 2] = [ROWS / 16, COLUMNS / 16];
+
+/// Blocks that keep a large GPU busy.
+const ENOUGH_BLOCKS: usize = 2 * MULTIPROCESSORS;
+
+/// The gradient by the weights of a layer.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct WeightGradient {
+    /// The sums of each part of each lane; nothing if no lane has several.
+    sums: DeviceSlice<u64>,
+}
+
+impl WeightGradient {
+    pub(super) fn new(convolution: &Convolution, weights: &Weights, planner: &mut Planner) -> Self {
+        let parts = planner.batches().map(|(lanes, longest)| {
+            let parts = parts(weights, lanes, longest * convolution.output.pixels());
+            if parts > 1 { lanes * parts } else { 0 }
+        });
+        let most = parts.into_iter().max().unwrap_or(0);
+        Self {
+            sums: planner.borrow(most * weights.range.len()),
+        }
+    }
+
+    /// Appends it, with the last sums of the gradient by the bias.
+    pub(super) fn push(
+        &self,
+        pass: &mut Pass<'_>,
+        (convolution, weights): (&Convolution, &Weights),
+        [images, errors]: [&SlicedImages; 2],
+        bias: BiasSums,
+    ) {
+        let is_trained = pass.is_trained(&weights.range);
+        let sums = is_trained
+            .then(|| self.push_parts(pass, (convolution, weights), [images, errors]))
+            .flatten();
+        let end = Fixed16End {
+            bias,
+            weights: sums.unwrap_or_default(),
+        };
+        let blocks = end.bias.blocks + end.weights.blocks;
+        if blocks > 0 {
+            pass.push(Launch::new(&END, [blocks as usize, 1, 1], end));
+        }
+    }
+
+    /// Appends the gradient, or the sums of its parts. Returns how these are added up.
+    fn push_parts(
+        &self,
+        pass: &mut Pass<'_>,
+        (convolution, weights): (&Convolution, &Weights),
+        [images, errors]: [&SlicedImages; 2],
+    ) -> Option<PartSums> {
+        let Convolution {
+            window,
+            input,
+            output,
+            ..
+        } = convolution;
+        let lanes = pass.lanes.count();
+        let pixels = pass.lanes.longest * output.pixels();
+        let parts = parts(weights, lanes, pixels);
+        let gradient = pass.gradient(&weights.range);
+        let numbers = |numbers: [usize; 2]| numbers.map(|number| number as u32);
+        let [upper, lower] = images.slices.pointers();
+        let [error_upper, error_lower] = errors.slices.pointers();
+        let [down, across] = tiles(weights);
+        let arguments = Fixed16WeightGradient {
+            upper,
+            lower,
+            error_upper,
+            error_lower,
+            scales: images.scales.pointer(),
+            error_scales: errors.scales.pointer(),
+            to: gradient,
+            lane_stride: pass.stride(),
+            sums: match parts {
+                1 => Pointer::null(),
+                _ => self.sums.pointer(),
+            },
+            lane_rows: pass.lanes.rows.pointer(),
+            part: pixels.div_ceil(parts).next_multiple_of(DEPTH) as u32,
+            height: input.height as u32,
+            width: input.width as u32,
+            width_to: Divisor::new(output.width),
+            pixels: Divisor::new(output.pixels()),
+            kernel: numbers(window.kernel),
+            stride: numbers(window.stride),
+            padding: numbers(window.padding),
+            pieces: Divisor::new(pieces(input.channels)),
+            error_pieces: pieces(output.channels) as u32,
+            inputs: weights.inputs as u32,
+            outputs: weights.outputs as u32,
+            panel: weights.panel as u32,
+            across: Divisor::new(across),
+        };
+        let launch = Launch::new(&GRADIENT, [down * across, parts, lanes], arguments);
+        pass.push(launch.sharing(SHARED));
+        let size = weights.range.len();
+        (parts > 1).then(|| PartSums {
+            from: self.sums.pointer(),
+            to: gradient,
+            stride: pass.stride(),
+            lane_rows: pass.lanes.rows.pointer(),
+            scales: images.scales.pointer(),
+            error_scales: errors.scales.pointer(),
+            parts: parts as u32,
+            size: Divisor::new(size),
+            lanes: lanes as u32,
+            blocks: (lanes * size).div_ceil(THREADS) as u32,
+        })
+    }
+}
+
+/// Tiles of the gradient, down and across.
+fn tiles(weights: &Weights) -> [usize; 2] {
+    let rows = weights.places * pieces(weights.inputs);
+    [
+        rows.div_ceil(PIECES[0]),
+        pieces(weights.outputs).div_ceil(PIECES[1]),
+    ]
+}
+
+/// Into how many parts the pixels of a lane are cut.
+fn parts(weights: &Weights, lanes: usize, pixels: usize) -> usize {
+    let [down, across] = tiles(weights);
+    let wanted = ENOUGH_BLOCKS.div_ceil((down * across * lanes).max(1));
+    let least = pixels.div_ceil(MOST_PIXELS);
+    wanted.min(pixels.div_ceil(FEW_PIXELS)).max(least).max(1)
+}
