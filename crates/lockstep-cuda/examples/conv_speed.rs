@@ -1,13 +1,14 @@
 //! How long the convolutions and pools of two networks take on the GPU of this machine, kernel by kernel:
 //!
-//!     cargo run --release -p lockstep-cuda --example conv_speed [-- NAME]
+//!     cargo run --release -p lockstep-cuda --example conv_speed [-- NAME [fixed16]]
 //!
-//! A NAME (`cifar` or `resnet`) leaves out the other network. `docs/decisions/0056-convolutions-on-a-gpu.md` says what each
+//! A NAME (`cifar` or `resnet`) leaves out the other network; `all` has both. `docs/decisions/0056-convolutions-on-a-gpu.md` says what each
 //! of them may take.
 
 use lockstep_cuda::{CudaError, Gpu, PassTime, TimedLayers, TimedPass};
 use lockstep_nn::{
-    BuiltLayer, ConvolutionMethod, Dims, Layout, Model, NamedLayer, Operation, OperationChain, zoo,
+    BuiltLayer, Capacity, ConvolutionMethod, Dims, LayerRates, Layout, Model, NamedLayer,
+    Operation, OperationChain, Precision, Threads, zoo,
 };
 use std::time::Duration;
 
@@ -17,7 +18,11 @@ fn main() {
         Err(error) => return println!("nothing can be timed: {error}"),
     };
     println!("{}", gpu.facts().name);
-    let only = std::env::args().nth(1);
+    let only = std::env::args().nth(1).filter(|name| name != "all");
+    let precision = match std::env::args().nth(2) {
+        Some(_) => Precision::Fixed16,
+        None => Precision::F32,
+    };
     let networks = [
         (
             "cifar",
@@ -37,8 +42,11 @@ fn main() {
             continue;
         }
         for batch in batches {
-            println!("\n{name}, a batch of {batch}; microseconds");
-            if let Err(error) = network(&gpu, &layers, input, batch) {
+            println!(
+                "\n{name}, a batch of {batch}, {}; microseconds",
+                precision.name()
+            );
+            if let Err(error) = network(&gpu, (precision, &layers), input, batch) {
                 println!("{error}");
             }
         }
@@ -55,8 +63,16 @@ struct Shape {
 }
 
 /// Times the layers of a network.
-fn network(gpu: &Gpu, layers: &[NamedLayer], input: Dims, batch: usize) -> Result<(), CudaError> {
-    let model = Model::new(layers, input, 1).expect("a network that can be built");
+fn network(
+    gpu: &Gpu,
+    (precision, layers): (Precision, &[NamedLayer]),
+    input: Dims,
+    batch: usize,
+) -> Result<(), CudaError> {
+    let (rates, threads) = (LayerRates::default(), Threads::default());
+    let capacity = Capacity { rows: 1, lanes: 1 };
+    let model = Model::in_precision(precision, &rates, &threads, layers, input, capacity);
+    let model = model.expect("a network that can be built");
     let mut shapes = Vec::new();
     collect(&model.operations(), true, &mut shapes);
     println!(
@@ -201,6 +217,7 @@ impl Shape {
     fn floor(&self, batch: usize) -> f64 {
         /// Multiplications and additions a microsecond, and bytes a microsecond: what can be reached.
         const FLOPS: f64 = 60e6;
+        const FIXED16_FLOPS: f64 = 330e6;
         const BYTES: f64 = 4.0e6;
         let Operation::Convolution {
             method,
@@ -223,7 +240,9 @@ impl Shape {
                 let planes = |dims: Dims| tiles * dims.channels as f64;
                 (tiles * channels, planes(self.input) + planes(*output))
             }
-            ConvolutionMethod::Direct | ConvolutionMethod::Grouped { .. } => {
+            ConvolutionMethod::Direct
+            | ConvolutionMethod::Fixed16
+            | ConvolutionMethod::Grouped { .. } => {
                 let area = (window.kernel[0] * window.kernel[1]) as f64;
                 (y / output.channels as f64 * area * channels, 0.0)
             }
@@ -231,7 +250,11 @@ impl Shape {
         let flops = passes * 2.0 * products;
         // What comes in and goes out of every pass, and planes that are written and read.
         let bytes = 4.0 * passes * (x + y + 2.0 * planes);
-        f64::max(flops / FLOPS, bytes / BYTES)
+        let rate = match method {
+            ConvolutionMethod::Fixed16 => FIXED16_FLOPS,
+            _ => FLOPS,
+        };
+        f64::max(flops / rate, bytes / BYTES)
     }
 }
 

@@ -8,12 +8,15 @@ use lockstep_cuda::{
     Beginning, CudaError, DataSet, Epoch, Exchange, Gpu, InputPlace, LaneRows, ModelDescription,
     SampleTargets, Samples, Setup, Training, WorkerBatch,
 };
-use lockstep_nn::{Dims, LossSum, Model, NamedLayer, Optimizer, zoo};
+use lockstep_nn::{
+    Capacity, Dims, LayerRates, LossSum, Model, NamedLayer, Optimizer, Precision, Threads, zoo,
+};
 use std::time::Instant;
 
 /// A network and how it is trained.
 struct Case {
     name: &'static str,
+    precision: Precision,
     layers: Vec<NamedLayer>,
     inputs: usize,
     classes: usize,
@@ -26,6 +29,7 @@ struct Case {
 fn cases() -> Vec<Case> {
     let mlp = |name, batch, lanes| Case {
         name,
+        precision: Precision::F32,
         layers: zoo::mlp(&[512, 512], 0.25, false, 10),
         inputs: 784,
         classes: 10,
@@ -51,11 +55,17 @@ fn cases() -> Vec<Case> {
         },
         ..mlp(name, batch, 1)
     };
+    let fixed16 = |case| Case {
+        precision: Precision::Fixed16,
+        ..case
+    };
     vec![
         mlp("MLP 784-512-512-10, batch 32", 32, 1),
         mlp("batch 128", 128, 1),
         mlp("batch 128 in 2 lanes", 128, 2),
         mlp("batch 1024", 1024, 1),
+        fixed16(mlp("batch 128 in fixed16", 128, 1)),
+        fixed16(mlp("batch 1024 in fixed16", 1024, 1)),
         head("head 512-256-36, batch 64", 512, 36, 64),
         head("head 1280-256-10, batch 64", 1280, 10, 64),
     ]
@@ -101,7 +111,11 @@ impl Case {
 
     /// Trains for some time, and prints what was found. Returns steps a second.
     fn run(&self, gpu: &Gpu, seconds: f64) -> Result<f64, CudaError> {
-        let model = Model::new(&self.layers, Dims::vector(self.inputs), 1).expect("a network");
+        let (rates, threads) = (LayerRates::default(), Threads::default());
+        let capacity = Capacity { rows: 1, lanes: 1 };
+        let (precision, input) = (self.precision, Dims::vector(self.inputs));
+        let model = Model::in_precision(precision, &rates, &threads, &self.layers, input, capacity);
+        let model = model.expect("a network");
         let mut numbers = Stream::new(1, 0);
         let inputs: Vec<f32> = (0..self.samples * self.inputs)
             .map(|_| numbers.unit_f32())

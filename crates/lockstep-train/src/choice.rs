@@ -9,24 +9,13 @@ use crate::device::Device;
 use crate::host::HostDevice;
 use crate::prepare::{evaluation_rows, model_on, threads_here, working_model};
 use crate::sets::DataFacts;
-use lockstep_cuda::{DeviceChoice, DeviceDecision};
-use lockstep_nn::{Capacity, Precision, Threads};
+use lockstep_cuda::DeviceDecision;
+use lockstep_nn::{Capacity, Threads};
 use lockstep_resolve::TrainingSettings;
 
 /// Decides for the gang of a job: `asks_gpus` says whether a cluster keeps GPUs for its workers.
 pub(crate) fn decide(settings: &mut TrainingSettings, asks_gpus: bool) -> DeviceDecision {
     let mut decision = settings.device.decide(asks_gpus);
-    let is_free = decision.gpu.is_some() && settings.device == DeviceChoice::Auto;
-    // One that was asked for by name is refused when the job is checked.
-    if is_free && settings.learner.precision == Precision::Fixed16 {
-        decision = DeviceDecision {
-            note: Some(
-                "training on the processor, since train.precision = \"fixed16\" is computed on processors only"
-                    .to_owned(),
-            ),
-            ..DeviceChoice::Cpu.decide(false)
-        };
-    }
     settings.device = decision.choice;
     settings.gradients_only = decision.gpu.is_some();
     let (workers, shared) = (settings.workers, decision.shared);

@@ -300,8 +300,11 @@ fn forecast(
 fn precision_words(settings: &TrainingSettings) -> String {
     let precision = settings.learner.precision;
     match precision {
-        Precision::F32 => precision.name().to_owned(),
-        Precision::Fixed16 => format!("{}, here by {}", precision.name(), Engine::current().name()),
+        // What a GPU computes with is its own matter.
+        Precision::Fixed16 if !settings.gradients_only => {
+            format!("{}, here by {}", precision.name(), Engine::current().name())
+        }
+        _ => precision.name().to_owned(),
     }
 }
 

@@ -15,7 +15,6 @@ use crate::targets::{self, loss};
 use crate::threads;
 use lockstep_base::cores;
 use lockstep_base::fs::CacheDir;
-use lockstep_cuda::DeviceChoice;
 use lockstep_data::{TargetKind, lane_rows};
 use lockstep_events::event::WorkerThreads;
 use lockstep_gang::{KeptShape, Plan, ShmCollective};
@@ -127,9 +126,9 @@ fn odd(settings: &TrainingSettings, data: &DataFacts, outputs: usize) -> Vec<Str
 /// Rows of a lane from which on products in fixed point are worth what it takes to make their operands.
 const ROWS_FOR_FIXED16: usize = 64;
 
-/// What to say of products in fixed point where they are not faster.
+/// What to say of products in fixed point where a processor is not faster with them.
 fn precision_note(settings: &TrainingSettings, data: &DataFacts, model: &Model) -> Option<String> {
-    if settings.learner.precision == Precision::F32 {
+    if settings.learner.precision == Precision::F32 || settings.gradients_only {
         return None;
     }
     let engine = Engine::current();
@@ -394,14 +393,6 @@ fn check(settings: &TrainingSettings, data: &DataFacts, model: &Model) -> Result
         return Err(TrainError::misfit(
             "data.train",
             format!("all samples are of the class `{only}`: there is nothing to tell apart"),
-        ));
-    }
-    if let (Precision::Fixed16, DeviceChoice::Cuda(_)) =
-        (settings.learner.precision, settings.device)
-    {
-        return Err(TrainError::misfit(
-            "train.device",
-            "\"fixed16\" is computed on processors only for now; use `device = \"cpu\"`, or `precision = \"f32\"`",
         ));
     }
     if settings.workers > samples {

@@ -5,11 +5,11 @@ use crate::device::{Objective, Scorer};
 use crate::evaluate::{Evaluator, rows_at_once};
 use crate::host::HostScorer;
 use crate::{InputElement, SavedModel, TrainError};
-use lockstep_cuda::{DeviceChoice, ModelDescription, Predictor};
+use lockstep_cuda::{ModelDescription, Predictor};
 use lockstep_data::{Dataset, InputColumn, Normaliser, StoredElement, TargetKind};
 use lockstep_learner::{LearnerError, ModelDevice, TrainedModel};
 use lockstep_model::{BLOCK_ROWS, Block, Outputs, Predictions, RowOutput};
-use lockstep_nn::{Capacity, LayerRates, Model, Precision, Threads};
+use lockstep_nn::{Capacity, LayerRates, Model, Threads};
 use lockstep_resolve::PictureInput;
 use lockstep_runs::RunDir;
 use std::ops::Range;
@@ -63,16 +63,7 @@ impl Trained {
             None => Normaliser::of(saved.normalise.as_ref(), channels)?,
         };
         let evaluator = Evaluator::new(input.len(), rows, outputs.clone());
-        let choice = match (precision, on.choice) {
-            (Precision::F32, choice) => choice,
-            (Precision::Fixed16, DeviceChoice::Cuda(_)) => {
-                let reason = "its precision is \"fixed16\", which is computed on processors only; use --precision f32, or \
-                              --device cpu";
-                return Err(refused(reason.to_owned()));
-            }
-            (Precision::Fixed16, _) => DeviceChoice::Cpu,
-        };
-        let network = match choice.open(on.worker)?.gpu {
+        let network = match on.choice.open(on.worker)?.gpu {
             None => Network::Host(Box::new(build(rows)?)),
             Some(gpu) => {
                 let model = ModelDescription::of(&smallest);

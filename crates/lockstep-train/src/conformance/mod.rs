@@ -21,12 +21,12 @@ use lockstep_gang::{AbortSwitch, Solo};
 use lockstep_nn::{Capacity, Model, Threads};
 use outcome::{Outcome, bits};
 use running::{exchanging, in_gang, moved, on_device};
-use specimen::{Specimen, jobs};
+use specimen::{Specimen, in_fixed16, jobs};
 use std::collections::BTreeSet;
 
-/// Trains every job on the devices that `open` opens, and compares.
+/// Trains every job on the devices that `open` opens, in both precisions, and compares.
 fn check(open: impl Fn(&Specimen, Model) -> Box<dyn Device>) {
-    for job in jobs() {
+    for job in jobs().into_iter().flat_map(|job| [in_fixed16(&job), job]) {
         let specimen = Specimen::new(&job);
         let (model, _) = specimen.model();
         let found = on_device(&specimen, &mut *open(&specimen, model));
@@ -67,8 +67,9 @@ fn a_processor_and_a_gpu_in_one_gang_train_to_the_bits_of_the_definition() {
 fn gpus_that_read_each_others_sums_train_to_the_bits_of_the_definition() {
     if let Some(gpu) = emulated_gpu() {
         // Clipped, with an average, and with batches that leave workers without rows.
-        let few = [1, 3, 4].map(|number| jobs().swap_remove(number));
-        check_peers(&gpu, few.into());
+        let mut few: Vec<String> = [1, 3, 4].map(|number| jobs().swap_remove(number)).into();
+        few.push(in_fixed16(&few[0]));
+        check_peers(&gpu, few);
     }
 }
 
@@ -154,6 +155,7 @@ mod gpu {
         if let Some(gpu) = real() {
             check_mixed_gangs(&gpu);
             check_peers(&gpu, jobs());
+            check_peers(&gpu, jobs().iter().map(|job| in_fixed16(job)).collect());
         }
     }
 
@@ -167,8 +169,8 @@ mod gpu {
 
 /// Trains jobs that begin on one device and go on on the other, both ways.
 fn check_moves(gpu: &Gpu) {
-    // One of dense layers, clipped, in lanes; and one of images with an average.
-    for job in [&jobs()[1], &jobs()[3]] {
+    // One of dense layers, clipped, in lanes; one of images with an average; and convolutions in fixed point.
+    for job in [&jobs()[1], &jobs()[3], &in_fixed16(&jobs()[4])] {
         let specimen = Specimen::new(job);
         let expected = by_definition(&specimen);
         let mut on_host = HostDevice::new(specimen.model().0);
@@ -210,12 +212,17 @@ fn check_peers(gpu: &Gpu, jobs: Vec<String>) {
 
 /// Trains jobs in gangs of a GPU and a processor.
 fn check_mixed_gangs(gpu: &Gpu) {
-    // Every other job: sums of several lanes, of one, averages and frozen layers.
-    for (number, job) in jobs().into_iter().enumerate().skip(1).step_by(2) {
+    // Every other job, and in fixed point those between: sums of several lanes, of one, averages and frozen layers.
+    for (number, job) in jobs().into_iter().enumerate() {
+        let job = if number % 2 == 1 {
+            job
+        } else {
+            in_fixed16(&job)
+        };
         let specimen = Specimen::new(&job);
         let on_host = || Box::new(HostDevice::new(specimen.model().0));
         let mut devices: Vec<Box<dyn Device>> = vec![on_gpu(gpu, &specimen), on_host()];
-        if number % 4 == 1 {
+        if number % 4 < 2 {
             devices.reverse();
         }
         let found = in_gang(&specimen, devices);
@@ -226,7 +233,7 @@ fn check_mixed_gangs(gpu: &Gpu) {
 #[test]
 fn processors_train_fixed16_to_the_bits_of_the_definition_alone_and_in_gangs() {
     for job in jobs() {
-        let job = job.replace("[train]\n", "[train]\nprecision = 'fixed16'\n");
+        let job = in_fixed16(&job);
         let specimen = Specimen::new(&job);
         let expected = by_definition(&specimen);
         let on_host = || -> Box<dyn Device> { Box::new(HostDevice::new(specimen.model().0)) };

@@ -85,6 +85,11 @@ impl Specimen {
 const IMAGES: &str = "train = { images = 'images', labels = 'labels' }\n";
 const ROWS: &str = "train = { csv = 'rows.csv', label = 'label' }\n";
 
+/// A job with products in fixed point.
+pub(super) fn in_fixed16(job: &str) -> String {
+    job.replace("[train]\n", "[train]\nprecision = 'fixed16'\n")
+}
+
 /// The jobs that every device must train: dense and convolutional networks, each way of exchanging a layer, lanes that
 /// end up without rows, clipping, averages, frozen layers, images that are varied in each way, mixed and smoothed targets.
 pub(super) fn jobs() -> Vec<String> {

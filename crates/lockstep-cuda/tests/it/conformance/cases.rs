@@ -4,8 +4,8 @@ use super::targets::CaseTargets;
 use lockstep_base::random::Stream;
 use lockstep_cuda::{InputPlace, LaneRows, WorkerBatch};
 use lockstep_nn::{
-    Capacity, Dims, LayerRates, LayerSpec, Model, NamedLayer, Optimizer, Precision, Threads, Update, layers,
-    zoo,
+    Capacity, Dims, LayerRates, LayerSpec, Model, NamedLayer, Optimizer, Precision, Threads,
+    Update, layers, zoo,
 };
 use std::ops::Range;
 
