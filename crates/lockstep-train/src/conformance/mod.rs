@@ -220,6 +220,9 @@ fn check_mixed_gangs(gpu: &Gpu) {
             in_fixed16(&job)
         };
         let specimen = Specimen::new(&job);
+        if specimen.settings.lanes == 1 {
+            continue;
+        }
         let on_host = || Box::new(HostDevice::new(specimen.model().0));
         let mut devices: Vec<Box<dyn Device>> = vec![on_gpu(gpu, &specimen), on_host()];
         if number % 4 < 2 {
