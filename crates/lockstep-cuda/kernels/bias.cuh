@@ -2,11 +2,14 @@
 #pragma once
 #include "lockstep.cuh"
 
-// The pixels of every image.
+// The pixels of every image; or of every lane, if images have one pixel.
 struct ImageSums {
     float *dy;
-    // For every image a number for each channel.
+    // For every image a number for each channel, and how far it is to those of the next.
     float *to;
+    u64 stride;
+    // The first pixel of every lane, and where the last one ends; without it every image has as many.
+    u32 *lane_rows;
     u32 pixels;
     Divisor channels;
     // Groups of channels that a block has one of.
@@ -33,9 +36,11 @@ constexpr u32 BIAS_PART = BIAS_CHANNELS * BIAS_PIXELS, BIAS_ROOM = BIAS_STAGES *
 // addition waits for the memory.
 DEVICE void sum_image(const ImageSums &a, u32 block, float *room) {
     const u32 channels = a.channels.by, image = block / a.groups, first = block % a.groups * BIAS_CHANNELS;
-    const float *dy = a.dy + (u64)image * a.pixels * channels + first;
+    const u64 begin = a.lane_rows ? a.lane_rows[image] : (u64)image * a.pixels;
+    const u32 pixels = a.lane_rows ? (u32)(a.lane_rows[image + 1] - begin) : a.pixels;
+    const float *dy = a.dy + begin * channels + first;
     const u32 width = channels - first < BIAS_CHANNELS ? channels - first : BIAS_CHANNELS;
-    const u32 parts = (a.pixels + BIAS_PIXELS - 1) / BIAS_PIXELS;
+    const u32 parts = (pixels + BIAS_PIXELS - 1) / BIAS_PIXELS;
     const bool is_aligned = channels % 4 == 0;
     auto bring = [&](u32 part) {
         float *to = room + part % BIAS_STAGES * BIAS_PART;
@@ -44,13 +49,13 @@ DEVICE void sum_image(const ImageSums &a, u32 block, float *room) {
             for (u32 j = 0; j < BIAS_PART / 4 / BIAS_THREADS; j++) {
                 const u32 i = (threadIdx.x + j * BIAS_THREADS) * 4, channel = i % BIAS_CHANNELS;
                 const u32 pixel = part * BIAS_PIXELS + i / BIAS_CHANNELS;
-                copy16(to + i, dy + (u64)pixel * channels + channel, pixel < a.pixels && channel < width);
+                copy16(to + i, dy + (u64)pixel * channels + channel, pixel < pixels && channel < width);
             }
         } else {
 #pragma unroll 4
             for (u32 i = threadIdx.x; i < BIAS_PART; i += BIAS_THREADS) {
                 const u32 channel = i % BIAS_CHANNELS, pixel = part * BIAS_PIXELS + i / BIAS_CHANNELS;
-                copy4(to + i, dy + (u64)pixel * channels + channel, pixel < a.pixels && channel < width);
+                copy4(to + i, dy + (u64)pixel * channels + channel, pixel < pixels && channel < width);
             }
         }
     };
@@ -67,7 +72,7 @@ DEVICE void sum_image(const ImageSums &a, u32 block, float *room) {
         end_copies();
         if (threadIdx.x < BIAS_CHANNELS) {
             const float *from = room + part % BIAS_STAGES * BIAS_PART + threadIdx.x;
-            const u32 left = a.pixels - part * BIAS_PIXELS;
+            const u32 left = pixels - part * BIAS_PIXELS;
             if (left >= BIAS_PIXELS) {
 #pragma unroll 16
                 for (u32 pixel = 0; pixel < BIAS_PIXELS; pixel++) sum += from[pixel * BIAS_CHANNELS];
@@ -76,7 +81,7 @@ DEVICE void sum_image(const ImageSums &a, u32 block, float *room) {
             }
         }
     }
-    if (threadIdx.x < width) a.to[(u64)image * channels + first + threadIdx.x] = sum;
+    if (threadIdx.x < width) a.to[image * a.stride + first + threadIdx.x] = sum;
 }
 
 // Adds up the images of a lane, for one channel.

@@ -1,6 +1,7 @@
 // Outputs of dense layers and convolutions in fixed point, and their gradients by the input. Both are products of images, of
 // which a row is what a window sees, and of weights. A dense layer is a convolution of images of one pixel.
 #include "fixed16.cuh"
+#include "numbers.cuh"
 #include "pointwise.cuh"
 
 struct Fixed16Product {
@@ -66,10 +67,78 @@ constexpr u32 DONE_LINE = FIXED16_COLUMNS + 4;
 // Where no pixel is, wherever a window is moved to from there.
 constexpr int NOWHERE = -0x40000000;
 
-template <bool BACK>
+// Where the rows of a tile go, and what their sums are multiplied by.
+struct DoneRows {
+    float factor[FIXED16_ROWS];
+    u32 number[FIXED16_ROWS];
+    u32 pixel[FIXED16_ROWS];
+};
+
+// Makes outputs or gradients of the sums in shared memory, W neighbours of some rows at a time.
+template <bool BACK, u32 W>
+DEVICE void finish(const Fixed16Product &a, const float *sums, const DoneRows &done, u32 left, u32 count) {
+    constexpr u32 ACROSS = FIXED16_COLUMNS / W, STEP = FIXED16_THREADS / ACROSS, MANY = 4;
+    const u32 column = threadIdx.x % ACROSS * W, first = left + column, of_image = a.height_to * a.width_to * a.columns;
+    if (first >= a.columns) return;
+    const Pointwise &p = a.pointwise;
+    const float right_factor = a.right_scale->factor;
+    const u64 step = p.has_dropout ? p.progress->step : 0;
+    Numbers<W> bias = {};
+    if (!BACK && a.bias) bias = read_one_by_one<W>(a.bias + first);
+    const bool reads = BACK && p.has_relu;
+#pragma unroll 1
+    for (u32 from = threadIdx.x / ACROSS; from < count; from += MANY * STEP) {
+        float numbers[MANY][W];
+        u32 kept = ALL;
+        float *to[MANY];
+#pragma unroll
+        for (u32 k = 0; k < MANY; k++) {
+            const u32 line = from + k * STEP, number = done.number[line % FIXED16_ROWS];
+            const u32 feature = done.pixel[line % FIXED16_ROWS] * a.columns + first;
+            const u64 at = (u64)number * of_image + feature;
+            const bool is_inside = line < count;
+            to[k] = is_inside ? a.to + at : nullptr;
+            Numbers<W> x = {};
+            if (reads && is_inside) x = read<W>(a.x + at);
+            const float factor = done.factor[line % FIXED16_ROWS];
+#pragma unroll
+            for (u32 j = 0; j < W; j++) {
+                numbers[k][j] = sums[line % FIXED16_ROWS * DONE_LINE + column + j] * factor * right_factor;
+                if (!BACK && a.bias) numbers[k][j] += bias.of[j];
+                if (reads && x.of[j] == 0.0f) kept &= ~(1u << (k * W + j));
+            }
+            if (p.has_dropout && !reads && is_inside) {
+                kept &= ~(~kept_neighbours<W>(p, step, p.samples[number], feature) % (1u << W) << (k * W));
+            }
+        }
+        if (BACK) pointwise_gradient_all(p, numbers, kept);
+        else pointwise_all(p, numbers, kept);
+#pragma unroll
+        for (u32 k = 0; k < MANY; k++) {
+            Numbers<W> made;
+#pragma unroll
+            for (u32 j = 0; j < W; j++) made.of[j] = numbers[k][j];
+            if (to[k]) write<W>(to[k], made);
+        }
+    }
+}
+
+// Where the window of a row begins: in its image, and where that begins among all pixels.
+struct __align__(16) WindowPlace {
+    int y;
+    int x;
+    u32 image;
+    u32 unused;
+};
+
+// NARROW images have up to four channels, which are a word of a slice. Then a piece has four neighbouring pixels, and a place
+// of the kernel is as many of its own.
+template <bool BACK, bool NARROW>
 DEVICE void product(const Fixed16Product &a) {
     SHARED_ROOM(shared);
     u8 *room = (u8 *)shared;
+    WindowPlace *windows = (WindowPlace *)(room + STAGES * DepthLines::ROOM);
+    DoneRows &done = *(DoneRows *)(windows + FIXED16_ROWS);
     const u32 class_down = BACK ? blockIdx.z / a.stride[1] : 0, class_across = BACK ? blockIdx.z % a.stride[1] : 0;
     const Axis down = BACK ? backward_axis(class_down, a.height_to, a.kernel[0], a.stride[0], a.padding[0])
                            : forward_axis(a.height_to, a.kernel[0], a.stride[0], a.padding[0]);
@@ -81,51 +150,66 @@ DEVICE void product(const Fixed16Product &a) {
     const u32 of_image = down.count * across.count, rows = a.images * of_image;
     const u32 left = blockIdx.x % a.across * FIXED16_COLUMNS, top = blockIdx.x / a.across * FIXED16_ROWS;
     if (top >= rows) return;
-    // Where the windows of this thread's rows begin.
-    int y[ROWS_EACH], x[ROWS_EACH];
-    u32 image[ROWS_EACH];
-    const u32 line = threadIdx.x / PART, piece_of_part = threadIdx.x % PART;
-#pragma unroll
-    for (u32 i = 0; i < ROWS_EACH; i++) {
-        const u32 row = top + line + i * STEP, number = row / of_image, pixel = row % of_image;
-        image[i] = number * a.height * a.width;
-        y[i] = row < rows ? (int)(pixel / across.count) * down.step + down.first : NOWHERE;
-        x[i] = (int)(pixel % across.count) * across.step + across.first;
+    {
+        static_assert(FIXED16_ROWS == FIXED16_THREADS, "a thread notes where a row is");
+        const u32 row = top + threadIdx.x, number = row / of_image, pixel = row % of_image;
+        const u32 y = pixel / across.count, x = pixel % across.count;
+        windows[threadIdx.x] = {row < rows ? (int)y * down.step + down.first : NOWHERE, (int)x * across.step + across.first,
+                                number * a.height * a.width, 0};
+        done.factor[threadIdx.x] = row < rows ? a.scales[number].factor : 0.0f;
+        done.number[threadIdx.x] = number;
+        done.pixel[threadIdx.x] = (down.first_to + y * down.step_to) * a.width_to + across.first_to + x * across.step_to;
     }
+    __syncthreads();
     // The piece of the depth that this thread copies next.
-    u32 place_y = 0, place_x = 0, piece = piece_of_part;
+    const u32 line = threadIdx.x / PART, to = line * DepthLines::LINE + threadIdx.x % PART * PIECE;
+    const u32 places_across = NARROW ? (a.kernel[1] + 3) / 4 : a.kernel[1], places = NARROW ? places_across : across.places;
+    u32 place_y = 0, place_x = 0, piece = threadIdx.x % PART;
     auto normalise = [&]() {
         while (piece >= a.pieces) {
             piece -= a.pieces;
-            if (++place_x < across.places) continue;
+            if (++place_x < places) continue;
             place_x = 0;
             if (++place_y >= down.places) return;
         }
     };
-    const u32 pieces = down.places * across.places * a.pieces;
+    const u32 pieces = down.places * places * a.pieces;
     if (pieces > 0) normalise();
     auto bring = [&](u8 *stage) {
         const bool is_there = place_y < down.places;
-        const int far_y = down.direction * (int)place_y, far_x = across.direction * (int)place_x;
+        const int far_y = down.direction * (int)place_y, far_x = across.direction * (int)place_x * (NARROW ? 4 : 1);
 #pragma unroll
         for (u32 i = 0; i < ROWS_EACH; i++) {
-            const int at_y = y[i] + far_y, at_x = x[i] + far_x;
-            const bool is_inside = is_there & ((u32)at_y < a.height) & ((u32)at_x < a.width);
-            const u64 at = is_inside ? ((u64)(image[i] + at_y * a.width + at_x) * a.pieces + piece) * PIECE : 0;
-            const u32 to = (line + i * STEP) * DepthLines::LINE + piece_of_part * PIECE;
-            copy_piece(stage + to, a.upper + at, is_inside);
-            copy_piece(stage + DepthLines::LEFT + to, a.lower + at, is_inside);
+            const WindowPlace window = windows[line + i * STEP];
+            const int at_y = window.y + far_y, at_x = window.x + far_x;
+            const bool is_line = is_there & ((u32)at_y < a.height);
+            u8 *piece_to = stage + to + i * STEP * DepthLines::LINE;
+            const u32 pixel = window.image + at_y * a.width + at_x;
+            if (NARROW) {
+#pragma unroll
+                for (u32 k = 0; k < 4; k++) {
+                    const bool is_inside = is_line & ((u32)at_x + k < a.width);
+                    const u64 at = is_inside ? (u64)(pixel + k) * 4 : 0;
+                    copy_word(piece_to + 4 * k, a.upper + at, is_inside);
+                    copy_word(piece_to + DepthLines::LEFT + 4 * k, a.lower + at, is_inside);
+                }
+            } else {
+                const bool is_inside = is_line & ((u32)at_x < a.width);
+                const u64 at = is_inside ? ((u64)pixel * a.pieces + piece) * PIECE : 0;
+                copy_piece(piece_to, a.upper + at, is_inside);
+                copy_piece(piece_to + DepthLines::LEFT, a.lower + at, is_inside);
+            }
         }
-        const u32 place = (down.place + place_y * down.place_step) * a.kernel[1] + across.place + place_x * across.place_step;
-        u8 *right = stage + 2 * DepthLines::LEFT;
+        const u32 place = (down.place + place_y * down.place_step) * places_across + across.place + place_x * across.place_step;
+        const u32 of_column = a.kernel[0] * places_across;
+        u8 *right = stage + 2 * DepthLines::LEFT + to;
 #pragma unroll
         for (u32 i = 0; i < COLUMNS_EACH; i++) {
             const u32 column = left + line + i * STEP;
             const bool is_inside = is_there & (column < a.columns);
-            const u64 at = is_inside ? (((u64)column * a.kernel[0] * a.kernel[1] + place) * a.pieces + piece) * PIECE : 0;
-            const u32 to = (line + i * STEP) * DepthLines::LINE + piece_of_part * PIECE;
-            copy_piece(right + to, a.right_upper + at, is_inside);
-            copy_piece(right + DepthLines::RIGHT + to, a.right_lower + at, is_inside);
+            const u64 at = is_inside ? ((u64)(column * of_column + place) * a.pieces + piece) * PIECE : 0;
+            copy_piece(right + i * STEP * DepthLines::LINE, a.right_upper + at, is_inside);
+            copy_piece(right + DepthLines::RIGHT + i * STEP * DepthLines::LINE, a.right_lower + at, is_inside);
         }
         piece += PART;
         normalise();
@@ -146,45 +230,11 @@ DEVICE void product(const Fixed16Product &a) {
         }
     }
     __syncthreads();
-    const float right_factor = a.right_scale->factor;
-    constexpr u32 FOURS = FIXED16_COLUMNS / 4;
-    const u32 column = threadIdx.x % FOURS * 4, first = left + column;
-    if (first >= a.columns) return;
-    float bias[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-    for (u32 k = 0; k < 4 && a.bias; k++) bias[k] = first + k < a.columns ? a.bias[first + k] : 0.0f;
-#pragma unroll 1
-    for (u32 line = threadIdx.x / FOURS; line < FIXED16_ROWS; line += FIXED16_THREADS / FOURS) {
-        const u32 row = top + line;
-        if (row >= rows) return;
-        const u32 number = row / of_image, pixel = row % of_image;
-        const u32 to_y = down.first_to + pixel / across.count * down.step_to;
-        const u32 to_x = across.first_to + pixel % across.count * across.step_to;
-        const float factor = a.scales[number].factor;
-        const float4 sum = *(const float4 *)(shared + line * DONE_LINE + column);
-        float four[4] = {sum.x, sum.y, sum.z, sum.w};
-        const u32 feature = (to_y * a.width_to + to_x) * a.columns + first;
-        const u64 at = (u64)number * a.height_to * a.width_to * a.columns + feature;
-#pragma unroll
-        for (u32 k = 0; k < 4; k++) {
-            four[k] = four[k] * factor * right_factor;
-            if (!BACK && a.bias) four[k] += bias[k];
-        }
-#pragma unroll
-        for (u32 k = 0; k < 4; k++) {
-            if (a.pointwise.count == 0 || first + k >= a.columns) continue;
-            four[k] = BACK ? pointwise_gradient(a.pointwise, a.x[at + k], four[k], number, feature + k)
-                           : pointwise(a.pointwise, four[k], number, feature + k);
-        }
-        if (a.columns % 4 == 0) {
-            *(float4 *)(a.to + at) = make_float4(four[0], four[1], four[2], four[3]);
-        } else {
-#pragma unroll
-            for (u32 k = 0; k < 4; k++) {
-                if (first + k < a.columns) a.to[at + k] = four[k];
-            }
-        }
-    }
+    const u32 count = rows - top < FIXED16_ROWS ? rows - top : FIXED16_ROWS;
+    if (a.columns % 4 == 0) finish<BACK, 4>(a, shared, done, left, count);
+    else finish<BACK, 1>(a, shared, done, left, count);
 }
 
-KERNEL_BESIDE(fixed16_forward, FIXED16_THREADS, 2, Fixed16Product) { product<false>(a); }
-KERNEL_BESIDE(fixed16_input_gradient, FIXED16_THREADS, 2, Fixed16Product) { product<true>(a); }
+KERNEL_BESIDE(fixed16_forward, FIXED16_THREADS, 2, Fixed16Product) { product<false, false>(a); }
+KERNEL_BESIDE(fixed16_forward_narrow, FIXED16_THREADS, 2, Fixed16Product) { product<false, true>(a); }
+KERNEL_BESIDE(fixed16_input_gradient, FIXED16_THREADS, 2, Fixed16Product) { product<true, false>(a); }

@@ -114,6 +114,7 @@ DEVICE void turn_bytes(u32 (&w)[4]) {
 }
 #endif
 
+DEVICE void copy_word(u8 *shared, const u8 *from, bool is_inside) { copy4((float *)shared, (const float *)from, is_inside); }
 DEVICE void copy_piece(u8 *shared, const u8 *from, bool is_inside) { copy16((float *)shared, (const float *)from, is_inside); }
 
 // Slices in shared memory as lines along the depth. A line is a piece longer than the part, so that the same place of eight

@@ -121,7 +121,8 @@ DEVICE void slice_rows(const SlicedRows &a, u32 block) {
     }
 }
 
-// Weights: for every column of a product the depth, filled up to whole pieces at every place of the kernel.
+// Weights: for every column of a product the depth, filled up to whole pieces at every place of the kernel. If a word is a
+// place, because inputs have few channels, lines of the kernel are filled up to whole pieces.
 struct SlicedWeights {
     // A row for every input at every place, in panels of columns.
     float *from;
@@ -132,8 +133,13 @@ struct SlicedWeights {
     u8 *lower;
     u32 inputs;
     Divisor outputs;
+    // Of the kernel and of its lines, filled up; and of its lines as they are.
     Divisor places;
-    u32 panel;
+    Divisor across;
+    u32 width;
+    // Rows of the matrix, and columns that lie together.
+    u32 rows;
+    Divisor panel;
     // Whether the depth is the outputs. Else it is the inputs.
     u32 turned;
     // Words of a place's slice.
@@ -143,9 +149,11 @@ struct SlicedWeights {
 };
 
 DEVICE float weight(const SlicedWeights &a, u32 place, u32 input, u32 output) {
-    const u32 outputs = a.outputs.by, left = output / a.panel * a.panel, rows = a.places.by * a.inputs;
-    const u32 width = outputs - left < a.panel ? outputs - left : a.panel;
-    return a.from[(u64)left * rows + (u64)(place * a.inputs + input) * width + output - left];
+    const u32 across = place % a.across, outputs = a.outputs.by;
+    if (across >= a.width || input >= a.inputs || output >= outputs) return 0.0f;
+    const u32 row = (place / a.across * a.width + across) * a.inputs + input, left = output / a.panel * a.panel.by;
+    const u32 width = outputs - left < a.panel.by ? outputs - left : a.panel.by;
+    return a.from[(u64)left * a.rows + (u64)row * width + output - left];
 }
 
 DEVICE void slice_weights(const SlicedWeights &a, u32 block) {
@@ -160,13 +168,13 @@ DEVICE void slice_weights(const SlicedWeights &a, u32 block) {
         const u32 line = i / a.words_of_place, output = (i - line * a.words_of_place.by) * 4;
         const u32 input = line / a.places, place = line % a.places;
 #pragma unroll
-        for (u32 k = 0; k < 4; k++) x[k] = output + k < a.outputs.by ? weight(a, place, input, output + k) : 0.0f;
+        for (u32 k = 0; k < 4; k++) x[k] = weight(a, place, input, output + k);
         at = i;
     } else {
         const u32 line = i / a.outputs, output = i % a.outputs;
         const u32 place = line / a.words_of_place, word = line % a.words_of_place;
 #pragma unroll
-        for (u32 k = 0; k < 4; k++) x[k] = word * 4 + k < a.inputs ? weight(a, place, word * 4 + k, output) : 0.0f;
+        for (u32 k = 0; k < 4; k++) x[k] = weight(a, place, word * 4 + k, output);
         at = (output * a.places.by + place) * a.words_of_place.by + word;
     }
     const SlicedFour four = slice_four(x, scale.by);

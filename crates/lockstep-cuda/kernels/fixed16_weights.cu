@@ -28,12 +28,13 @@ struct Fixed16WeightGradient {
     u32 kernel[2];
     u32 stride[2];
     u32 padding[2];
-    // Pieces of a pixel's slice, of both.
+    // Pieces of a pixel's slice, of both. NARROW images have a word; then they are those of a line of the kernel, and have
+    // four neighbouring pixels.
     Divisor pieces;
     u32 error_pieces;
     u32 inputs;
     u32 outputs;
-    u32 panel;
+    Divisor panel;
     Divisor across;
 };
 
@@ -42,17 +43,18 @@ constexpr u32 STAGES = 3;
 constexpr u32 LEFT_PIECES = FIXED16_ROWS / PIECE, RIGHT_PIECES = FIXED16_COLUMNS / PIECE;
 constexpr u32 LEFT_STEP = FIXED16_THREADS / LEFT_PIECES, RIGHT_STEP = FIXED16_THREADS / RIGHT_PIECES;
 
-KERNEL_BESIDE(fixed16_weight_gradient, FIXED16_THREADS, 2, Fixed16WeightGradient) {
+template <bool NARROW>
+DEVICE void weight_gradient(const Fixed16WeightGradient &a) {
     SHARED_ROOM(shared);
     const u32 first_image = a.lane_rows[blockIdx.z], pixels = (a.lane_rows[blockIdx.z + 1] - first_image) * a.pixels.by;
     const u32 begin = blockIdx.y * a.part;
     const u32 end = begin + a.part < pixels ? begin + a.part : pixels;
-    const u32 places = a.kernel[0] * a.kernel[1], pieces = places * a.pieces.by;
+    const u32 places = a.kernel[0] * a.kernel[1], pieces = (NARROW ? a.kernel[0] : places) * a.pieces.by;
     const u32 top = blockIdx.x / a.across * LEFT_PIECES, left = blockIdx.x % a.across * RIGHT_PIECES;
     // What this thread copies of every pixel: a piece of the channels that the windows have at one place, and one of the errors.
     const u32 left_piece = top + threadIdx.x % LEFT_PIECES, left_line = threadIdx.x / LEFT_PIECES;
     const u32 place = left_piece / a.pieces, piece = left_piece % a.pieces;
-    const u32 place_y = place / a.kernel[1], place_x = place % a.kernel[1];
+    const u32 place_y = NARROW ? place : place / a.kernel[1], place_x = NARROW ? 4 * piece : place % a.kernel[1];
     const u32 right_piece = left + threadIdx.x % RIGHT_PIECES, right_line = threadIdx.x / RIGHT_PIECES;
     u32 next = begin;
     auto bring = [&](u8 *stage) {
@@ -62,12 +64,23 @@ KERNEL_BESIDE(fixed16_weight_gradient, FIXED16_THREADS, 2, Fixed16WeightGradient
             const u32 image = number / a.pixels, pixel = number % a.pixels;
             const u32 y = pixel / a.width_to * a.stride[0] + place_y - a.padding[0];
             const u32 x = pixel % a.width_to * a.stride[1] + place_x - a.padding[1];
-            const bool is_inside = (number < end) & (left_piece < pieces) & (y < a.height) & (x < a.width);
-            const u64 of_image = (u64)(first_image + image) * a.height;
-            const u64 at = is_inside ? (((of_image + y) * a.width + x) * a.pieces.by + piece) * PIECE : 0;
+            const bool is_line = (number < end) & (left_piece < pieces) & (y < a.height);
+            const u32 at_pixel = ((first_image + image) * a.height + y) * a.width + x;
             u8 *to = stage + line * EdgeLines::LEFT_LINE + threadIdx.x % LEFT_PIECES * PIECE;
-            copy_piece(to, a.upper + at, is_inside);
-            copy_piece(to + EdgeLines::LEFT, a.lower + at, is_inside);
+            if (NARROW) {
+#pragma unroll
+                for (u32 k = 0; k < 4; k++) {
+                    const bool is_inside = is_line & (x + k < a.width);
+                    const u64 at = is_inside ? (u64)(at_pixel + k) * 4 : 0;
+                    copy_word(to + 4 * k, a.upper + at, is_inside);
+                    copy_word(to + EdgeLines::LEFT + 4 * k, a.lower + at, is_inside);
+                }
+            } else {
+                const bool is_inside = is_line & (x < a.width);
+                const u64 at = is_inside ? ((u64)at_pixel * a.pieces.by + piece) * PIECE : 0;
+                copy_piece(to, a.upper + at, is_inside);
+                copy_piece(to + EdgeLines::LEFT, a.lower + at, is_inside);
+            }
         }
 #pragma unroll
         for (u32 i = 0; i < EdgeLines::DEPTH / RIGHT_STEP; i++) {
@@ -93,14 +106,16 @@ KERNEL_BESIDE(fixed16_weight_gradient, FIXED16_THREADS, 2, Fixed16WeightGradient
 #pragma unroll
         for (u32 k = 0; k < 4; k++) {
             const u32 edge = EdgeLines::row(own, i, k), at = top + edge / PIECE;
-            const u32 input = at % a.pieces * PIECE + edge % PIECE, row = at / a.pieces * a.inputs + input;
-            if (at >= pieces || input >= a.inputs) continue;
+            const u32 across = 4 * (at % a.pieces) + edge % PIECE / 4;
+            const u32 place = NARROW ? at / a.pieces * a.kernel[1] + across : at / a.pieces;
+            const u32 input = NARROW ? edge % 4 : at % a.pieces * PIECE + edge % PIECE, row = place * a.inputs + input;
+            if (at >= pieces || input >= a.inputs || (NARROW && across >= a.kernel[1])) continue;
 #pragma unroll
             for (u32 j = 0; j < BROAD; j++) {
                 const u32 output = left * PIECE + EdgeLines::column(own, j, k);
                 if (output >= a.outputs) continue;
-                const u32 edge = output / a.panel * a.panel;
-                const u32 wide = a.outputs - edge < a.panel ? a.outputs - edge : a.panel;
+                const u32 edge = output / a.panel * a.panel.by;
+                const u32 wide = a.outputs - edge < a.panel.by ? a.outputs - edge : a.panel.by;
                 const u64 to = (u64)edge * rows + (u64)row * wide + output - edge;
                 const long long sum = sums.sum(i, j, k);
                 if (a.sums) a.sums[part * rows * a.outputs + to] = (u64)sum;
@@ -109,6 +124,9 @@ KERNEL_BESIDE(fixed16_weight_gradient, FIXED16_THREADS, 2, Fixed16WeightGradient
         }
     }
 }
+
+KERNEL_BESIDE(fixed16_weight_gradient, FIXED16_THREADS, 2, Fixed16WeightGradient) { weight_gradient<false>(a); }
+KERNEL_BESIDE(fixed16_weight_gradient_narrow, FIXED16_THREADS, 2, Fixed16WeightGradient) { weight_gradient<true>(a); }
 
 // The parts of every lane.
 struct PartSums {

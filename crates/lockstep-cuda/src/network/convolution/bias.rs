@@ -8,10 +8,12 @@ use crate::arguments::{Pointer, arguments};
 use crate::memory::DeviceSlice;
 
 arguments! {
-    /// The sums of every image: a task of the blocks that begin a backward pass.
+    /// The sums of every image, or of every lane if images have one pixel: a task of the blocks that begin a backward pass.
     pub(super) struct ImageSums {
         dy: Pointer<f32>,
         to: Pointer<f32>,
+        stride: u64,
+        lane_rows: Pointer<u32>,
         pixels: u32,
         channels: Divisor,
         groups: Divisor,
@@ -48,7 +50,8 @@ impl BiasMemory {
         Self(planner.borrow(numbers))
     }
 
-    /// The two tasks. They have no blocks if there is no bias, or it does not learn.
+    /// The two tasks. They have no blocks if there is no bias, or it does not learn; the second has none either if the first
+    /// does all.
     pub(super) fn tasks(
         &self,
         pass: &Pass<'_>,
@@ -65,11 +68,23 @@ impl BiasMemory {
         let images = ImageSums {
             dy: dy.pointer(),
             to: self.0.pointer(),
+            stride: channels as u64,
+            lane_rows: Pointer::null(),
             pixels: convolution.output.pixels() as u32,
             channels: Divisor::new(channels),
             groups: Divisor::new(groups),
             blocks: (pass.rows * groups) as u32,
         };
+        if convolution.output.pixels() == 1 {
+            let lanes = ImageSums {
+                to: pass.gradient(bias),
+                stride: pass.stride(),
+                lane_rows: pass.lanes.rows.pointer(),
+                blocks: (lanes * groups) as u32,
+                ..images
+            };
+            return (lanes, BiasSums::default());
+        }
         let sums = BiasSums {
             images: self.0.pointer(),
             to: pass.gradient(bias),

@@ -16,7 +16,7 @@ use super::Convolution;
 use super::bias::BiasMemory;
 use crate::error::CudaError;
 use lockstep_nn::{Dims, Factored, PANEL, Window};
-use slices::{SlicedImages, SlicedMatrix, before_backward, before_forward};
+use slices::{SlicedImages, SlicedMatrix, before_backward, before_forward, pieces, words};
 use std::ops::Range;
 use weights::WeightGradient;
 
@@ -27,15 +27,42 @@ const COLUMNS: usize = 64;
 /// Bytes that the threads of a block share.
 const SHARED: usize = 96 * 1024;
 
+/// Numbers of a piece, which a thread copies at once: channels are filled up to whole ones; and of a word of a slice.
+const PIECE: usize = 16;
+const WORD: usize = 4;
+
 /// Weights, as a matrix with a row for every input at every place of the kernel.
 #[derive(Debug, Clone)]
 struct Weights {
     inputs: usize,
     outputs: usize,
-    places: usize,
+    kernel: [usize; 2],
     /// The columns that lie together.
     panel: usize,
     range: Range<usize>,
+}
+
+impl Weights {
+    /// Whether inputs have so few channels that these are a word of a slice. Then a piece has several neighbouring pixels.
+    fn is_narrow(&self) -> bool {
+        self.inputs <= WORD && self.kernel[1] > 1
+    }
+
+    /// Words of a slice of a pixel that comes in.
+    fn words_of_pixel(&self) -> usize {
+        match self.is_narrow() {
+            true => 1,
+            false => words(self.inputs),
+        }
+    }
+
+    /// Pieces of a slice that a window sees in one of its lines.
+    fn pieces_of_line(&self) -> usize {
+        match self.is_narrow() {
+            true => self.kernel[1].div_ceil(PIECE / WORD),
+            false => self.kernel[1] * pieces(self.inputs),
+        }
+    }
 }
 
 /// A layer in fixed point: a convolution, or a dense layer, which is one of images of a single pixel.
@@ -82,13 +109,13 @@ impl Fixed16Layer {
         let weights = Weights {
             inputs: input.channels,
             outputs: output.channels,
-            places: convolution.window.kernel.iter().product(),
+            kernel: convolution.window.kernel,
             panel,
             range: convolution.weight.clone(),
         };
         let (rows, trained) = (planner.rows, planner.trained_rows);
         Self {
-            images: SlicedImages::kept(input, rows, planner),
+            images: SlicedImages::kept(input, weights.words_of_pixel(), rows, planner),
             errors: SlicedImages::borrowed(output, trained, planner),
             matrix: SlicedMatrix::new(&weights, planner),
             gradient: WeightGradient::new(&convolution, &weights, planner),
@@ -113,7 +140,8 @@ impl Layer for Fixed16Layer {
         } = self;
         let weights = (matrix, &self.weights);
         before_forward(pass, (images, x), weights, &self.errors);
-        product::forward(pass, convolution, (images, matrix), y, then);
+        let layer = (convolution, &self.weights);
+        product::forward(pass, layer, (images, matrix), y, then);
     }
 
     fn backward(&self, pass: &mut Pass<'_>, backward: Backward) {

@@ -5,7 +5,7 @@ use super::super::super::pass::Pass;
 use super::super::super::pointwise::Pointwise;
 use super::super::Convolution;
 use super::slices::{Fixed16Scale, SlicedImages, SlicedMatrix, Slices, pieces};
-use super::{COLUMNS, ROWS, SHARED};
+use super::{COLUMNS, ROWS, SHARED, Weights};
 use crate::arguments::{Pointer, arguments};
 use crate::kernels::{FIXED16, Kernel};
 use crate::launch::Launch;
@@ -41,6 +41,7 @@ arguments! {
 }
 
 const FORWARD: Kernel<Fixed16Product> = Kernel::new(&FIXED16, "fixed16_forward", 128);
+const FORWARD_NARROW: Kernel<Fixed16Product> = Kernel::new(&FIXED16, "fixed16_forward_narrow", 128);
 const INPUT_GRADIENT: Kernel<Fixed16Product> = Kernel::new(&FIXED16, "fixed16_input_gradient", 128);
 
 /// What both products have in common.
@@ -90,7 +91,7 @@ fn push(
 /// Appends the output.
 pub(super) fn forward(
     pass: &mut Pass<'_>,
-    convolution: &Convolution,
+    (convolution, weights): (&Convolution, &Weights),
     (images, matrix): (&SlicedImages, &SlicedMatrix),
     y: DeviceSlice<f32>,
     then: Pointwise,
@@ -112,7 +113,17 @@ pub(super) fn forward(
         pointwise: then,
         ..product(pass, convolution, (images, [*input, *output]), right)
     };
-    push(pass, &FORWARD, (pass.rows * output.pixels(), 1), arguments);
+    let (kernel, arguments) = match weights.is_narrow() {
+        true => (
+            &FORWARD_NARROW,
+            Fixed16Product {
+                pieces: 1,
+                ..arguments
+            },
+        ),
+        false => (&FORWARD, arguments),
+    };
+    push(pass, kernel, (pass.rows * output.pixels(), 1), arguments);
 }
 
 /// Appends the gradient by the input `x`.

@@ -4,7 +4,7 @@ use super::super::super::divisor::Divisor;
 use super::super::super::pass::{Pass, PassKind};
 use super::super::super::planner::Planner;
 use super::super::bias::ImageSums;
-use super::Weights;
+use super::{PIECE, WORD, Weights};
 use crate::arguments::{Pointer, arguments};
 use crate::kernels::{FIXED16_SLICES, Kernel};
 use crate::launch::Launch;
@@ -59,7 +59,10 @@ arguments! {
         inputs: u32,
         outputs: Divisor,
         places: Divisor,
-        panel: u32,
+        across: Divisor,
+        width: u32,
+        rows: u32,
+        panel: Divisor,
         turned: u32,
         words_of_place: Divisor,
         words: u32,
@@ -78,12 +81,6 @@ unsafe impl Plain for Fixed16Scale {}
 const THREADS: usize = 128;
 const BEGIN: Kernel<Fixed16Begin> = Kernel::new(&FIXED16_SLICES, "fixed16_begin", THREADS as u32);
 const SLICE: Kernel<Fixed16Slice> = Kernel::new(&FIXED16_SLICES, "fixed16_slice", THREADS as u32);
-
-/// Numbers of a piece, which a thread copies at once: channels are filled up to whole ones.
-const PIECE: usize = 16;
-
-/// Numbers of a word of a slice.
-const WORD: usize = 4;
 
 /// Words of rows that a thread slices.
 const WORDS_EACH: usize = 4;
@@ -118,6 +115,11 @@ pub(super) fn pieces(numbers: usize) -> usize {
     numbers.div_ceil(PIECE)
 }
 
+/// Words of so many pieces.
+pub(super) fn words(numbers: usize) -> usize {
+    pieces(numbers) * (PIECE / WORD)
+}
+
 /// Largest magnitudes. They are 0 until they are looked for, and again when their scales have been noted.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Largest(DeviceSlice<u32>);
@@ -148,6 +150,7 @@ impl Largest {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SlicedImages {
     shape: Dims,
+    words_of_pixel: usize,
     pub(super) slices: Slices,
     /// Of each image.
     pub(super) scales: DeviceSlice<Fixed16Scale>,
@@ -157,14 +160,15 @@ pub(super) struct SlicedImages {
 
 impl SlicedImages {
     fn new(
-        shape: Dims,
+        (shape, words_of_pixel): (Dims, usize),
         rows: usize,
         planner: &mut Planner,
         take: fn(&mut Planner, usize) -> DeviceSlice<u32>,
     ) -> Self {
-        let words = rows * shape.pixels() * pieces(shape.channels) * (PIECE / WORD);
+        let words = rows * shape.pixels() * words_of_pixel;
         Self {
             shape,
+            words_of_pixel,
             largest: Largest::new(planner, rows.max(planner.most_lanes())),
             scales: planner.keep(rows),
             slices: Slices::new(words, |words| take(planner, words)),
@@ -172,12 +176,18 @@ impl SlicedImages {
     }
 
     /// Room for those of so many images, which stays.
-    pub(super) fn kept(shape: Dims, rows: usize, planner: &mut Planner) -> Self {
-        Self::new(shape, rows, planner, Planner::keep)
+    pub(super) fn kept(
+        shape: Dims,
+        words_of_pixel: usize,
+        rows: usize,
+        planner: &mut Planner,
+    ) -> Self {
+        Self::new((shape, words_of_pixel), rows, planner, Planner::keep)
     }
 
     /// The same while a layer computes.
     pub(super) fn borrowed(shape: Dims, rows: usize, planner: &mut Planner) -> Self {
+        let shape = (shape, words(shape.channels));
         Self::new(shape, rows, planner, Planner::borrow)
     }
 
@@ -211,8 +221,7 @@ impl SlicedImages {
     fn slice(&self, pass: &Pass<'_>, from: DeviceSlice<f32>) -> SlicedRows {
         let (lane_rows, lanes) = Self::lanes(pass);
         let [upper, lower] = self.slices.pointers();
-        let of_pixel = pieces(self.shape.channels) * (PIECE / WORD);
-        let of_row = self.shape.pixels() * of_pixel;
+        let of_row = self.shape.pixels() * self.words_of_pixel;
         let words = pass.rows * of_row;
         SlicedRows {
             from: from.pointer(),
@@ -223,7 +232,7 @@ impl SlicedImages {
             lower,
             scales: self.scales.pointer(),
             channels: self.shape.channels as u32,
-            pixel: Divisor::new(of_pixel),
+            pixel: Divisor::new(self.words_of_pixel),
             row: Divisor::new(of_row),
             words: words as u32,
             blocks: words.div_ceil(THREADS * WORDS_EACH) as u32,
@@ -244,14 +253,15 @@ impl SlicedMatrix {
         let Weights {
             inputs,
             outputs,
-            places,
+            kernel,
             ..
         } = *weights;
-        let words = |lines: usize, depth| lines * places * pieces(depth) * (PIECE / WORD);
+        let forward = outputs * kernel[0] * weights.pieces_of_line() * (PIECE / WORD);
+        let backward = inputs * kernel[0] * kernel[1] * words(outputs);
         Self {
             scale: planner.keep(1),
-            forward: Slices::new(words(outputs, inputs), |words| planner.borrow(words)),
-            backward: Slices::new(words(inputs, outputs), |words| planner.borrow(words)),
+            forward: Slices::new(forward, |words| planner.borrow(words)),
+            backward: Slices::new(backward, |words| planner.borrow(words)),
         }
     }
 
@@ -265,17 +275,20 @@ impl SlicedMatrix {
         let Weights {
             inputs,
             outputs,
-            places,
+            kernel: [height, width],
             panel,
             ref range,
         } = *weights;
-        let (slices, lines, numbers) = match largest {
-            Some(_) => (&self.forward, outputs, inputs),
-            None => (&self.backward, inputs, outputs),
+        let (slices, words_of_place) = match largest {
+            Some(_) => (&self.forward, weights.words_of_pixel()),
+            None => (&self.backward, words(outputs)),
+        };
+        let across = match weights.is_narrow() && largest.is_some() {
+            true => weights.pieces_of_line() * (PIECE / WORD),
+            false => width,
         };
         let [upper, lower] = slices.pointers();
-        let words_of_place = pieces(numbers) * (PIECE / WORD);
-        let words = lines * places * words_of_place;
+        let words = slices.upper.len();
         SlicedWeights {
             from: pass.values(range),
             largest: largest.unwrap_or_default(),
@@ -284,8 +297,11 @@ impl SlicedMatrix {
             lower,
             inputs: inputs as u32,
             outputs: Divisor::new(outputs),
-            places: Divisor::new(places),
-            panel: panel as u32,
+            places: Divisor::new(height * across),
+            across: Divisor::new(across),
+            width: width as u32,
+            rows: (height * width * inputs) as u32,
+            panel: Divisor::new(panel),
             turned: largest.is_none().into(),
             words_of_place: Divisor::new(words_of_place),
             words: words as u32,

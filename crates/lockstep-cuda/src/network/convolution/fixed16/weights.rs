@@ -37,7 +37,7 @@ arguments! {
         error_pieces: u32,
         inputs: u32,
         outputs: u32,
-        panel: u32,
+        panel: Divisor,
         across: Divisor,
     }
 
@@ -63,11 +63,13 @@ arguments! {
 const THREADS: usize = 128;
 const GRADIENT: Kernel<Fixed16WeightGradient> =
     Kernel::new(&FIXED16_WEIGHTS, "fixed16_weight_gradient", 128);
+const GRADIENT_NARROW: Kernel<Fixed16WeightGradient> =
+    Kernel::new(&FIXED16_WEIGHTS, "fixed16_weight_gradient_narrow", 128);
 const END: Kernel<Fixed16End> = Kernel::new(&FIXED16_WEIGHTS, "fixed16_end", THREADS as u32);
 
 /// Pixels that the sums of a thread can hold, whatever they are; and fewer are not worth a part.
 const MOST_PIXELS: usize = 65_536;
-const FEW_PIXELS: usize = 1024;
+const FEW_PIXELS: usize = 256;
 
 /// Pixels that a block has in shared memory at a time: a part is some times as many.
 const DEPTH: usize = 64;
@@ -162,14 +164,21 @@ impl WeightGradient {
             kernel: numbers(window.kernel),
             stride: numbers(window.stride),
             padding: numbers(window.padding),
-            pieces: Divisor::new(pieces(input.channels)),
+            pieces: Divisor::new(match weights.is_narrow() {
+                true => weights.pieces_of_line(),
+                false => pieces(input.channels),
+            }),
             error_pieces: pieces(output.channels) as u32,
             inputs: weights.inputs as u32,
             outputs: weights.outputs as u32,
-            panel: weights.panel as u32,
+            panel: Divisor::new(weights.panel),
             across: Divisor::new(across),
         };
-        let launch = Launch::new(&GRADIENT, [down * across, parts, lanes], arguments);
+        let kernel = match weights.is_narrow() {
+            true => &GRADIENT_NARROW,
+            false => &GRADIENT,
+        };
+        let launch = Launch::new(kernel, [down * across, parts, lanes], arguments);
         pass.push(launch.sharing(SHARED));
         let size = weights.range.len();
         (parts > 1).then(|| PartSums {
@@ -189,7 +198,7 @@ impl WeightGradient {
 
 /// Tiles of the gradient, down and across.
 fn tiles(weights: &Weights) -> [usize; 2] {
-    let rows = weights.places * pieces(weights.inputs);
+    let rows = weights.kernel[0] * weights.pieces_of_line();
     [
         rows.div_ceil(PIECES[0]),
         pieces(weights.outputs).div_ceil(PIECES[1]),
