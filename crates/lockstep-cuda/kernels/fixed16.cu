@@ -58,26 +58,25 @@ DEVICE Axis backward_axis(u32 number, u32 pixels, u32 kernel, u32 stride, u32 pa
             (int)((number + padding - place) / stride), 1, -1};
 }
 
-constexpr u32 STAGES = 3;
-// A thread copies one piece of each of these rows.
-constexpr u32 ROWS_EACH = FIXED16_ROWS * PART / FIXED16_THREADS, COLUMNS_EACH = FIXED16_COLUMNS * PART / FIXED16_THREADS;
-constexpr u32 STEP = FIXED16_THREADS / PART;
-// A line of finished numbers in shared memory.
-constexpr u32 DONE_LINE = FIXED16_COLUMNS + 4;
 // Where no pixel is, wherever a window is moved to from there.
 constexpr int NOWHERE = -0x40000000;
 
 // Where the rows of a tile go, and what their sums are multiplied by.
+template <class T>
 struct DoneRows {
-    float factor[FIXED16_ROWS];
-    u32 number[FIXED16_ROWS];
-    u32 pixel[FIXED16_ROWS];
+    float factor[T::ROWS];
+    u32 number[T::ROWS];
+    u32 pixel[T::ROWS];
 };
 
+// Numbers of a line of finished sums in shared memory.
+template <class T>
+constexpr u32 DONE_LINE = T::COLUMNS + 4;
+
 // Makes outputs or gradients of the sums in shared memory, W neighbours of some rows at a time.
-template <bool BACK, u32 W>
-DEVICE void finish(const Fixed16Product &a, const float *sums, const DoneRows &done, u32 left, u32 count) {
-    constexpr u32 ACROSS = FIXED16_COLUMNS / W, STEP = FIXED16_THREADS / ACROSS, MANY = 4;
+template <class T, bool BACK, u32 W>
+DEVICE void finish(const Fixed16Product &a, const float *sums, const DoneRows<T> &done, u32 left, u32 count) {
+    constexpr u32 ACROSS = T::COLUMNS / W, STEP = T::THREADS / ACROSS, MANY = 4;
     const u32 column = threadIdx.x % ACROSS * W, first = left + column, of_image = a.height_to * a.width_to * a.columns;
     if (first >= a.columns) return;
     const Pointwise &p = a.pointwise;
@@ -93,17 +92,17 @@ DEVICE void finish(const Fixed16Product &a, const float *sums, const DoneRows &d
         float *to[MANY];
 #pragma unroll
         for (u32 k = 0; k < MANY; k++) {
-            const u32 line = from + k * STEP, number = done.number[line % FIXED16_ROWS];
-            const u32 feature = done.pixel[line % FIXED16_ROWS] * a.columns + first;
+            const u32 line = from + k * STEP, number = done.number[line % T::ROWS];
+            const u32 feature = done.pixel[line % T::ROWS] * a.columns + first;
             const u64 at = (u64)number * of_image + feature;
             const bool is_inside = line < count;
             to[k] = is_inside ? a.to + at : nullptr;
             Numbers<W> x = {};
             if (reads && is_inside) x = read<W>(a.x + at);
-            const float factor = done.factor[line % FIXED16_ROWS];
+            const float factor = done.factor[line % T::ROWS];
 #pragma unroll
             for (u32 j = 0; j < W; j++) {
-                numbers[k][j] = sums[line % FIXED16_ROWS * DONE_LINE + column + j] * factor * right_factor;
+                numbers[k][j] = sums[line % T::ROWS * DONE_LINE<T> + column + j] * factor * right_factor;
                 if (!BACK && a.bias) numbers[k][j] += bias.of[j];
                 if (reads && x.of[j] == 0.0f) kept &= ~(1u << (k * W + j));
             }
@@ -133,25 +132,27 @@ struct __align__(16) WindowPlace {
 
 // NARROW images have up to four channels, which are a word of a slice. Then a piece has four neighbouring pixels, and a place
 // of the kernel is as many of its own.
-template <bool BACK, bool NARROW>
+template <class T, bool BACK, bool NARROW>
 DEVICE void product(const Fixed16Product &a) {
     SHARED_ROOM(shared);
     u8 *room = (u8 *)shared;
-    WindowPlace *windows = (WindowPlace *)(room + STAGES * DepthLines::ROOM);
-    DoneRows &done = *(DoneRows *)(windows + FIXED16_ROWS);
+    typedef DepthLines<T> Lines;
+    // A thread copies one piece of each of so many rows and columns.
+    constexpr u32 STEP = T::THREADS / PART, ROWS_EACH = T::ROWS / STEP, COLUMNS_EACH = T::COLUMNS / STEP;
+    WindowPlace *windows = (WindowPlace *)(room + T::STAGES * Lines::ROOM);
+    DoneRows<T> &done = *(DoneRows<T> *)(windows + T::ROWS);
     const u32 class_down = BACK ? blockIdx.z / a.stride[1] : 0, class_across = BACK ? blockIdx.z % a.stride[1] : 0;
     const Axis down = BACK ? backward_axis(class_down, a.height_to, a.kernel[0], a.stride[0], a.padding[0])
                            : forward_axis(a.height_to, a.kernel[0], a.stride[0], a.padding[0]);
     const Axis across = BACK ? backward_axis(class_across, a.width_to, a.kernel[1], a.stride[1], a.padding[1])
                              : forward_axis(a.width_to, a.kernel[1], a.stride[1], a.padding[1]);
     if (blockIdx.x == 0 && blockIdx.z == 0) {
-        for (u32 i = threadIdx.x; i < a.zeros; i += FIXED16_THREADS) a.zeroed[i] = 0;
+        for (u32 i = threadIdx.x; i < a.zeros; i += T::THREADS) a.zeroed[i] = 0;
     }
     const u32 of_image = down.count * across.count, rows = a.images * of_image;
-    const u32 left = blockIdx.x % a.across * FIXED16_COLUMNS, top = blockIdx.x / a.across * FIXED16_ROWS;
+    const u32 left = blockIdx.x % a.across * T::COLUMNS, top = blockIdx.x / a.across * T::ROWS;
     if (top >= rows) return;
-    {
-        static_assert(FIXED16_ROWS == FIXED16_THREADS, "a thread notes where a row is");
+    if (threadIdx.x < T::ROWS) {
         const u32 row = top + threadIdx.x, number = row / of_image, pixel = row % of_image;
         const u32 y = pixel / across.count, x = pixel % across.count;
         windows[threadIdx.x] = {row < rows ? (int)y * down.step + down.first : NOWHERE, (int)x * across.step + across.first,
@@ -162,7 +163,7 @@ DEVICE void product(const Fixed16Product &a) {
     }
     __syncthreads();
     // The piece of the depth that this thread copies next.
-    const u32 line = threadIdx.x / PART, to = line * DepthLines::LINE + threadIdx.x % PART * PIECE;
+    const u32 line = threadIdx.x / PART, to = line * Lines::LINE + threadIdx.x % PART * PIECE;
     const u32 places_across = NARROW ? (a.kernel[1] + 3) / 4 : a.kernel[1], places = NARROW ? places_across : across.places;
     u32 place_y = 0, place_x = 0, piece = threadIdx.x % PART;
     auto normalise = [&]() {
@@ -183,7 +184,7 @@ DEVICE void product(const Fixed16Product &a) {
             const WindowPlace window = windows[line + i * STEP];
             const int at_y = window.y + far_y, at_x = window.x + far_x;
             const bool is_line = is_there & ((u32)at_y < a.height);
-            u8 *piece_to = stage + to + i * STEP * DepthLines::LINE;
+            u8 *piece_to = stage + to + i * STEP * Lines::LINE;
             const u32 pixel = window.image + at_y * a.width + at_x;
             if (NARROW) {
 #pragma unroll
@@ -191,50 +192,62 @@ DEVICE void product(const Fixed16Product &a) {
                     const bool is_inside = is_line & ((u32)at_x + k < a.width);
                     const u64 at = is_inside ? (u64)(pixel + k) * 4 : 0;
                     copy_word(piece_to + 4 * k, a.upper + at, is_inside);
-                    copy_word(piece_to + DepthLines::LEFT + 4 * k, a.lower + at, is_inside);
+                    copy_word(piece_to + Lines::LEFT + 4 * k, a.lower + at, is_inside);
                 }
             } else {
                 const bool is_inside = is_line & ((u32)at_x < a.width);
                 const u64 at = is_inside ? ((u64)pixel * a.pieces + piece) * PIECE : 0;
-                copy_piece(piece_to, a.upper + at, is_inside);
-                copy_piece(piece_to + DepthLines::LEFT, a.lower + at, is_inside);
+                copy_piece_again(piece_to, a.upper + at, is_inside);
+                copy_piece_again(piece_to + Lines::LEFT, a.lower + at, is_inside);
             }
         }
         const u32 place = (down.place + place_y * down.place_step) * places_across + across.place + place_x * across.place_step;
         const u32 of_column = a.kernel[0] * places_across;
-        u8 *right = stage + 2 * DepthLines::LEFT + to;
+        u8 *right = stage + 2 * Lines::LEFT + to;
 #pragma unroll
         for (u32 i = 0; i < COLUMNS_EACH; i++) {
             const u32 column = left + line + i * STEP;
             const bool is_inside = is_there & (column < a.columns);
             const u64 at = is_inside ? ((u64)(column * of_column + place) * a.pieces + piece) * PIECE : 0;
-            copy_piece(right + i * STEP * DepthLines::LINE, a.right_upper + at, is_inside);
-            copy_piece(right + DepthLines::RIGHT + i * STEP * DepthLines::LINE, a.right_lower + at, is_inside);
+            copy_piece(right + i * STEP * Lines::LINE, a.right_upper + at, is_inside);
+            copy_piece(right + Lines::RIGHT + i * STEP * Lines::LINE, a.right_lower + at, is_inside);
         }
         piece += PART;
         normalise();
     };
-    Fixed16Sums sums;
-    go_through_parts<DepthLines, STAGES>(sums, room, (pieces + PART - 1) / PART, bring);
-    __syncthreads();
-    const WarpPlace own = WarpPlace::own();
+    Fixed16Sums<T> sums;
+    go_through_parts<Lines>(sums, room, (pieces + PART - 1) / PART, bring);
+    const WarpPlace own = WarpPlace::own<T>();
 #pragma unroll
-    for (u32 i = 0; i < TALL; i++) {
+    for (u32 i = 0; i < T::TALL; i++) {
 #pragma unroll
-        for (u32 j = 0; j < BROAD; j++) {
+        for (u32 j = 0; j < T::BROAD; j++) {
 #pragma unroll
             for (u32 k = 0; k < 4; k += 2) {
-                float *to = shared + DepthLines::row(own, i, k) * DONE_LINE + DepthLines::column(own, j, k);
+                float *to = shared + Lines::row(own, i, k) * DONE_LINE<T> + Lines::column(own, j, k);
                 *(float2 *)to = make_float2(__ll2float_rn(sums.sum(i, j, k)), __ll2float_rn(sums.sum(i, j, k + 1)));
             }
         }
     }
     __syncthreads();
-    const u32 count = rows - top < FIXED16_ROWS ? rows - top : FIXED16_ROWS;
-    if (a.columns % 4 == 0) finish<BACK, 4>(a, shared, done, left, count);
-    else finish<BACK, 1>(a, shared, done, left, count);
+    const u32 count = rows - top < T::ROWS ? rows - top : T::ROWS;
+    if (a.columns % 4 == 0) finish<T, BACK, 4>(a, shared, done, left, count);
+    else finish<T, BACK, 1>(a, shared, done, left, count);
 }
 
-KERNEL_BESIDE(fixed16_forward, FIXED16_THREADS, 2, Fixed16Product) { product<false, false>(a); }
-KERNEL_BESIDE(fixed16_forward_narrow, FIXED16_THREADS, 2, Fixed16Product) { product<false, true>(a); }
-KERNEL_BESIDE(fixed16_input_gradient, FIXED16_THREADS, 2, Fixed16Product) { product<true, false>(a); }
+typedef Fixed16Tile<2, 4, 4, 4, 2> LargeTile;
+typedef Fixed16Tile<2, 2, 4, 4, 3> MediumTile;
+typedef Fixed16Tile<4, 1, 2, 4, 3> TallTile;
+typedef Fixed16Tile<2, 2, 2, 2, 3> SmallTile;
+
+#define PRODUCTS(name, BACK, NARROW)                                                                                               \
+    KERNEL_BESIDE(name##_large, LargeTile::THREADS, 1, Fixed16Product) { product<LargeTile, BACK, NARROW>(a); }                    \
+    KERNEL_BESIDE(name##_medium, MediumTile::THREADS, 2, Fixed16Product) { product<MediumTile, BACK, NARROW>(a); }                 \
+    KERNEL_BESIDE(name##_tall, TallTile::THREADS, 3, Fixed16Product) { product<TallTile, BACK, NARROW>(a); }                       \
+    KERNEL_BESIDE(name##_small, SmallTile::THREADS, 4, Fixed16Product) { product<SmallTile, BACK, NARROW>(a); }
+
+PRODUCTS(fixed16_forward, false, false)
+// Few have images of so few channels: the largest tiles are left out.
+KERNEL_BESIDE(fixed16_forward_narrow_medium, MediumTile::THREADS, 2, Fixed16Product) { product<MediumTile, false, true>(a); }
+KERNEL_BESIDE(fixed16_forward_narrow_tall, TallTile::THREADS, 3, Fixed16Product) { product<TallTile, false, true>(a); }
+PRODUCTS(fixed16_input_gradient, true, false)

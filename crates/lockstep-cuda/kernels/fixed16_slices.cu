@@ -1,5 +1,4 @@
 // What comes before products in fixed point: the largest magnitudes of their operands, and the slices of them.
-#include "bias.cuh"
 #include "fixed16.cuh"
 
 constexpr u32 THREADS = 128;
@@ -52,22 +51,17 @@ DEVICE void find_largest(const LargestTask &a, u32 block) {
 struct Fixed16Begin {
     LargestTask rows;
     LargestTask weights;
-    ImageSums sums;
     // What is to be 0 afterwards.
     u32 *zeroed;
     u32 zeros;
 };
 
 KERNEL(fixed16_begin, THREADS, Fixed16Begin) {
-    __shared__ __align__(16) float room[BIAS_ROOM];
-    u32 block = blockIdx.x;
-    if (block == 0) {
+    if (blockIdx.x == 0) {
         for (u32 i = threadIdx.x; i < a.zeros; i += THREADS) a.zeroed[i] = 0;
     }
-    if (block < a.rows.blocks) return find_largest(a.rows, block);
-    block -= a.rows.blocks;
-    if (block < a.weights.blocks) return find_largest(a.weights, block);
-    sum_image(a.sums, block - a.weights.blocks, room);
+    if (blockIdx.x < a.rows.blocks) return find_largest(a.rows, blockIdx.x);
+    find_largest(a.weights, blockIdx.x - a.rows.blocks);
 }
 
 // Rows of pixels, sliced as they lie. The channels of a pixel are filled up to whole pieces.

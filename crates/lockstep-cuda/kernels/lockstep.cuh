@@ -76,6 +76,16 @@ DEVICE void copy16(float *shared, const float *from, bool is_inside) {
 #endif
 }
 
+// The same of what is soon copied again by the same multiprocessor, which keeps it.
+DEVICE void copy16_again(float *shared, const float *from, bool is_inside) {
+#ifdef EMULATED
+    copy16(shared, from, is_inside);
+#else
+    const u32 to = (u32)__cvta_generic_to_shared(shared), bytes = is_inside ? 16 : 0;
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
+#endif
+}
+
 DEVICE void end_copies() {
 #ifndef EMULATED
     asm volatile("cp.async.commit_group;" ::: "memory");

@@ -27,6 +27,11 @@ pub(crate) fn check_count(what: &str, times: usize, numbers: usize) -> Result<()
 }
 
 impl Divisor {
+    /// Whether it is for 1, by which nothing is parted.
+    pub(crate) fn is_one(&self) -> bool {
+        self.by == 1
+    }
+
     /// For numbers below 2^31. Nothing is divided by 0, which stands for 1 here.
     pub(crate) fn new(by: usize) -> Self {
         let by = by.max(1) as u32;

@@ -53,7 +53,8 @@ pub(crate) fn whole_encoders(driver: &dyn Driver) {
 pub(crate) fn all_resnets(driver: &dyn Driver) {
     let resnets = networks::resnets();
     let fixed16 = networks::resnets().into_iter().map(Case::in_fixed16);
-    run_all(driver, resnets.into_iter().chain(fixed16).collect());
+    let all = resnets.into_iter().chain(fixed16);
+    run_all(driver, all.chain(networks::many_pixels()).collect());
 }
 
 fn run_all(driver: &dyn Driver, cases: Vec<Case>) {

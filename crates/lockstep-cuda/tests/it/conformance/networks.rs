@@ -20,6 +20,19 @@ pub(super) fn resnets() -> Vec<Case> {
     vec![resnet(true, 8, 5), resnet(false, 40, 8)]
 }
 
+/// Products in fixed point that are large enough for each size of tiles.
+pub(super) fn many_pixels() -> Vec<Case> {
+    let case = |channels: usize| {
+        let pixelwise = |out| convolution(out, [[1, 1], [1, 1], [0, 0]], 1, true);
+        let layers = [pixelwise(channels), LayerSpec::Relu, pixelwise(channels)];
+        let layers = layers.into_iter().chain([LayerSpec::GlobalPool, linear(3)]);
+        let name = format!("{channels} channels of many pixels");
+        let input = Dims::image(65, 64, 16);
+        Case::new(name, NamedLayer::stack(layers), input, 5).in_fixed16()
+    };
+    [20, 40, 256].map(case).into()
+}
+
 /// Two blocks as ResNet has them, with shortcuts of both kinds.
 fn residual_network() -> Case {
     let (norm, relu) = (LayerSpec::BatchNorm, LayerSpec::Relu);

@@ -20,13 +20,6 @@ use slices::{SlicedImages, SlicedMatrix, before_backward, before_forward, pieces
 use std::ops::Range;
 use weights::WeightGradient;
 
-/// Rows and columns of a tile of a product.
-const ROWS: usize = 128;
-const COLUMNS: usize = 64;
-
-/// Bytes that the threads of a block share.
-const SHARED: usize = 96 * 1024;
-
 /// Numbers of a piece, which a thread copies at once: channels are filled up to whole ones; and of a word of a slice.
 const PIECE: usize = 16;
 const WORD: usize = 4;
@@ -156,11 +149,12 @@ impl Layer for Fixed16Layer {
         let Backward { x, dy, dx, below } = backward;
         let (sums, bias) = self.bias.tasks(pass, convolution, dy);
         let wants_dx = dx.is_some();
-        before_backward(pass, (errors, dy), (matrix, weights), wants_dx, sums);
+        before_backward(pass, (errors, dy), (matrix, weights), wants_dx);
         if let Some(dx) = dx {
             product::input_gradient(pass, convolution, (errors, matrix), [x, dx], below);
         }
         let layer = (convolution, weights);
-        self.gradient.push(pass, layer, [images, errors], bias);
+        let sums = (sums, bias);
+        self.gradient.push(pass, layer, [images, errors], sums);
     }
 }

@@ -3,9 +3,10 @@
 use super::super::super::divisor::Divisor;
 use super::super::super::pass::Pass;
 use super::super::super::pointwise::Pointwise;
+use super::super::super::product::MULTIPROCESSORS;
 use super::super::Convolution;
+use super::Weights;
 use super::slices::{Fixed16Scale, SlicedImages, SlicedMatrix, Slices, pieces};
-use super::{COLUMNS, ROWS, SHARED, Weights};
 use crate::arguments::{Pointer, arguments};
 use crate::kernels::{FIXED16, Kernel};
 use crate::launch::Launch;
@@ -40,9 +41,106 @@ arguments! {
     }
 }
 
-const FORWARD: Kernel<Fixed16Product> = Kernel::new(&FIXED16, "fixed16_forward", 128);
-const FORWARD_NARROW: Kernel<Fixed16Product> = Kernel::new(&FIXED16, "fixed16_forward_narrow", 128);
-const INPUT_GRADIENT: Kernel<Fixed16Product> = Kernel::new(&FIXED16, "fixed16_input_gradient", 128);
+/// A size of tiles, as the kernels have it.
+struct Tile {
+    rows: usize,
+    columns: usize,
+    threads: u32,
+    /// Parts of the depth that are in shared memory or on their way.
+    stages: usize,
+    /// Columns from which on it is not half empty, and tiles that are enough to keep a large GPU busy.
+    least_columns: usize,
+    enough: usize,
+}
+
+impl Tile {
+    /// Bytes that the threads of a block share: slices of all stages, and where rows are.
+    const fn shared(&self) -> usize {
+        const LINE: usize = 5 * 16;
+        const OF_ROW: usize = 16 + 3 * 4;
+        self.stages * 2 * (self.rows + self.columns) * LINE + self.rows * OF_ROW
+    }
+
+    fn count(&self, [rows, columns]: [usize; 2]) -> usize {
+        rows.div_ceil(self.rows) * columns.div_ceil(self.columns)
+    }
+}
+
+/// From the largest to the smallest: a larger one reads less for each of its sums.
+const TILES: [Tile; 4] = [
+    Tile {
+        rows: 128,
+        columns: 128,
+        threads: 256,
+        stages: 2,
+        least_columns: 65,
+        enough: 2 * MULTIPROCESSORS,
+    },
+    Tile {
+        rows: 128,
+        columns: 64,
+        threads: 128,
+        stages: 3,
+        least_columns: 33,
+        enough: MULTIPROCESSORS,
+    },
+    Tile {
+        rows: 128,
+        columns: 32,
+        threads: 128,
+        stages: 3,
+        least_columns: 1,
+        enough: MULTIPROCESSORS,
+    },
+    Tile {
+        rows: 64,
+        columns: 32,
+        threads: 128,
+        stages: 3,
+        least_columns: 1,
+        enough: 0,
+    },
+];
+
+/// A kernel for each size of tiles, if there is one.
+type TileKernels = [Option<&'static str>; TILES.len()];
+
+const FORWARD: TileKernels = [
+    Some("fixed16_forward_large"),
+    Some("fixed16_forward_medium"),
+    Some("fixed16_forward_tall"),
+    Some("fixed16_forward_small"),
+];
+const FORWARD_NARROW: TileKernels = [
+    None,
+    Some("fixed16_forward_narrow_medium"),
+    Some("fixed16_forward_narrow_tall"),
+    None,
+];
+const INPUT_GRADIENT: TileKernels = [
+    Some("fixed16_input_gradient_large"),
+    Some("fixed16_input_gradient_medium"),
+    Some("fixed16_input_gradient_tall"),
+    Some("fixed16_input_gradient_small"),
+];
+
+/// The kernel for a product of so many rows and columns, so many times, and its tiles: the largest of which there are enough, or
+/// else the smallest.
+fn best(
+    kernels: &TileKernels,
+    size: [usize; 2],
+    times: usize,
+) -> Option<(&'static str, &'static Tile)> {
+    let all = TILES.iter().zip(kernels);
+    let mut fitting = all.filter_map(|(tile, &kernel)| {
+        let fits = size[1] >= tile.least_columns;
+        kernel.filter(|_| fits).map(|kernel| (kernel, tile))
+    });
+    let smallest = fitting.clone().last();
+    fitting
+        .find(|(_, tile)| tile.count(size) * times >= tile.enough)
+        .or(smallest)
+}
 
 /// What both products have in common.
 fn product(
@@ -71,7 +169,6 @@ fn product(
         stride: numbers(window.stride),
         padding: numbers(window.padding),
         pieces: pieces(image.channels) as u32,
-        across: Divisor::new(to.channels.div_ceil(COLUMNS)),
         ..Default::default()
     }
 }
@@ -79,13 +176,21 @@ fn product(
 /// Appends the product: of so many pixels, and so many times.
 fn push(
     pass: &mut Pass<'_>,
-    kernel: &Kernel<Fixed16Product>,
+    kernels: &TileKernels,
     (pixels, times): (usize, usize),
     arguments: Fixed16Product,
 ) {
-    let blocks = pixels.div_ceil(ROWS) * (arguments.columns as usize).div_ceil(COLUMNS);
-    let launch = Launch::new(kernel, [blocks, 1, times], arguments);
-    pass.push(launch.sharing(SHARED));
+    let size = [pixels, arguments.columns as usize];
+    let Some((name, tile)) = best(kernels, size, times) else {
+        return;
+    };
+    let arguments = Fixed16Product {
+        across: Divisor::new(size[1].div_ceil(tile.columns)),
+        ..arguments
+    };
+    let kernel = Kernel::new(&FIXED16, name, tile.threads);
+    let launch = Launch::new(&kernel, [tile.count(size), 1, times], arguments);
+    pass.push(launch.sharing(tile.shared()));
 }
 
 /// Appends the output.
@@ -113,7 +218,7 @@ pub(super) fn forward(
         pointwise: then,
         ..product(pass, convolution, (images, [*input, *output]), right)
     };
-    let (kernel, arguments) = match weights.is_narrow() {
+    let (kernels, arguments) = match weights.is_narrow() {
         true => (
             &FORWARD_NARROW,
             Fixed16Product {
@@ -123,7 +228,7 @@ pub(super) fn forward(
         ),
         false => (&FORWARD, arguments),
     };
-    push(pass, kernel, (pass.rows * output.pixels(), 1), arguments);
+    push(pass, kernels, (pass.rows * output.pixels(), 1), arguments);
 }
 
 /// Appends the gradient by the input `x`.
@@ -156,4 +261,23 @@ pub(super) fn input_gradient(
     };
     let size = (pass.rows * pixels, vertical * horizontal);
     push(pass, &INPUT_GRADIENT, size, arguments);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_size_of_tiles_is_the_best_for_some_product() {
+        // The conformance suite has networks with these.
+        let pixels = 5 * 65 * 64;
+        let sizes = [[pixels, 256], [pixels, 40], [pixels, 20], [32, 512]];
+        for (number, size) in sizes.into_iter().enumerate() {
+            let (name, tile) = best(&FORWARD, size, 1).unwrap();
+            assert_eq!(Some(name), FORWARD[number], "{size:?}");
+            assert!(tile.shared() <= crate::launch::MOST_SHARED);
+        }
+        let narrow = best(&FORWARD_NARROW, [8, 8], 1).unwrap().0;
+        assert_eq!(Some(narrow), FORWARD_NARROW[2]);
+    }
 }

@@ -3,7 +3,6 @@
 use super::super::super::divisor::Divisor;
 use super::super::super::pass::{Pass, PassKind};
 use super::super::super::planner::Planner;
-use super::super::bias::ImageSums;
 use super::{PIECE, WORD, Weights};
 use crate::arguments::{Pointer, arguments};
 use crate::kernels::{FIXED16_SLICES, Kernel};
@@ -30,7 +29,6 @@ arguments! {
     struct Fixed16Begin {
         rows: LargestTask,
         weights: LargestTask,
-        sums: ImageSums,
         zeroed: Pointer<u32>,
         zeros: u32,
     }
@@ -331,7 +329,6 @@ pub(super) fn before_forward(
     let begin = Fixed16Begin {
         rows: images.find_largest(pass, x),
         weights: of_weights,
-        sums: ImageSums::default(),
         zeroed,
         zeros,
     };
@@ -343,18 +340,15 @@ pub(super) fn before_forward(
     push_slice(pass, slice);
 }
 
-/// Appends what slices the gradient by a layer's output, and the weights too if the gradient by the input is wanted; and the
-/// first sums of the gradient by the bias.
+/// Appends what slices the gradient by a layer's output, and the weights too if the gradient by the input is wanted.
 pub(super) fn before_backward(
     pass: &mut Pass<'_>,
     (errors, dy): (&SlicedImages, DeviceSlice<f32>),
     (matrix, weights): (&SlicedMatrix, &Weights),
     wants_dx: bool,
-    sums: ImageSums,
 ) {
     let begin = Fixed16Begin {
         rows: errors.find_largest(pass, dy),
-        sums,
         ..Default::default()
     };
     push_begin(pass, begin);
@@ -367,7 +361,7 @@ pub(super) fn before_backward(
 }
 
 fn push_begin(pass: &mut Pass<'_>, begin: Fixed16Begin) {
-    let blocks = begin.rows.blocks + begin.weights.blocks + begin.sums.blocks;
+    let blocks = begin.rows.blocks + begin.weights.blocks;
     pass.push(Launch::new(&BEGIN, [blocks as usize, 1, 1], begin));
 }
 

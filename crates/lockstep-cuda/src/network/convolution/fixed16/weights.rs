@@ -5,9 +5,9 @@ use super::super::super::pass::Pass;
 use super::super::super::planner::Planner;
 use super::super::super::product::MULTIPROCESSORS;
 use super::super::Convolution;
-use super::super::bias::BiasSums;
+use super::super::bias::{BiasSums, ImageSums};
+use super::Weights;
 use super::slices::{Fixed16Scale, SlicedImages, pieces};
-use super::{COLUMNS, ROWS, SHARED, Weights};
 use crate::arguments::{Pointer, arguments};
 use crate::kernels::{FIXED16_WEIGHTS, Kernel};
 use crate::launch::Launch;
@@ -39,6 +39,10 @@ arguments! {
         outputs: u32,
         panel: Divisor,
         across: Divisor,
+        tiles: Divisor,
+        parts: Divisor,
+        blocks: u32,
+        bias: ImageSums,
     }
 
     struct PartSums {
@@ -48,7 +52,7 @@ arguments! {
         lane_rows: Pointer<u32>,
         scales: Pointer<Fixed16Scale>,
         error_scales: Pointer<Fixed16Scale>,
-        parts: u32,
+        parts: Divisor,
         size: Divisor,
         lanes: u32,
         blocks: u32,
@@ -74,8 +78,12 @@ const FEW_PIXELS: usize = 256;
 /// Pixels that a block has in shared memory at a time: a part is some times as many.
 const DEPTH: usize = 64;
 
-/// Pieces that a tile has down and across.
-const PIECES: [usize; 2] = [ROWS / 16, COLUMNS / 16];
+/// Rows and columns of a tile, and pieces that it has down and across.
+const TILE: [usize; 2] = [128, 64];
+const PIECES: [usize; 2] = [TILE[0] / 16, TILE[1] / 16];
+
+/// Bytes that the threads of a block share: both slices of three stages, of which a line is a piece longer than the tile.
+const SHARED: usize = 3 * 2 * DEPTH * (TILE[0] + 16 + TILE[1] + 16);
 
 /// Blocks that keep a large GPU busy.
 const ENOUGH_BLOCKS: usize = 2 * MULTIPROCESSORS;
@@ -99,21 +107,32 @@ impl WeightGradient {
         }
     }
 
-    /// Appends it, with the last sums of the gradient by the bias.
+    /// Appends it, beside the first sums of the gradient by the bias; and then the last ones.
     pub(super) fn push(
         &self,
         pass: &mut Pass<'_>,
         (convolution, weights): (&Convolution, &Weights),
-        [images, errors]: [&SlicedImages; 2],
-        bias: BiasSums,
+        operands: [&SlicedImages; 2],
+        (first, last): (ImageSums, BiasSums),
     ) {
         let is_trained = pass.is_trained(&weights.range);
-        let sums = is_trained
-            .then(|| self.push_parts(pass, (convolution, weights), [images, errors]))
-            .flatten();
+        let products = is_trained.then(|| self.products(pass, (convolution, weights), operands));
+        let arguments = Fixed16WeightGradient {
+            bias: first,
+            ..products.unwrap_or_default()
+        };
+        let blocks = arguments.blocks + first.blocks;
+        if blocks > 0 {
+            let kernel = match weights.is_narrow() {
+                true => &GRADIENT_NARROW,
+                false => &GRADIENT,
+            };
+            let launch = Launch::new(kernel, [blocks as usize, 1, 1], arguments);
+            pass.push(launch.sharing(SHARED));
+        }
         let end = Fixed16End {
-            bias,
-            weights: sums.unwrap_or_default(),
+            bias: last,
+            weights: self.part_sums(pass, &arguments, weights),
         };
         let blocks = end.bias.blocks + end.weights.blocks;
         if blocks > 0 {
@@ -121,13 +140,13 @@ impl WeightGradient {
         }
     }
 
-    /// Appends the gradient, or the sums of its parts. Returns how these are added up.
-    fn push_parts(
+    /// The gradient, or the sums of its parts.
+    fn products(
         &self,
-        pass: &mut Pass<'_>,
+        pass: &Pass<'_>,
         (convolution, weights): (&Convolution, &Weights),
         [images, errors]: [&SlicedImages; 2],
-    ) -> Option<PartSums> {
+    ) -> Fixed16WeightGradient {
         let Convolution {
             window,
             input,
@@ -137,19 +156,18 @@ impl WeightGradient {
         let lanes = pass.lanes.count();
         let pixels = pass.lanes.longest * output.pixels();
         let parts = parts(weights, lanes, pixels);
-        let gradient = pass.gradient(&weights.range);
         let numbers = |numbers: [usize; 2]| numbers.map(|number| number as u32);
         let [upper, lower] = images.slices.pointers();
         let [error_upper, error_lower] = errors.slices.pointers();
         let [down, across] = tiles(weights);
-        let arguments = Fixed16WeightGradient {
+        Fixed16WeightGradient {
             upper,
             lower,
             error_upper,
             error_lower,
             scales: images.scales.pointer(),
             error_scales: errors.scales.pointer(),
-            to: gradient,
+            to: pass.gradient(&weights.range),
             lane_stride: pass.stride(),
             sums: match parts {
                 1 => Pointer::null(),
@@ -173,26 +191,36 @@ impl WeightGradient {
             outputs: weights.outputs as u32,
             panel: Divisor::new(weights.panel),
             across: Divisor::new(across),
-        };
-        let kernel = match weights.is_narrow() {
-            true => &GRADIENT_NARROW,
-            false => &GRADIENT,
-        };
-        let launch = Launch::new(kernel, [down * across, parts, lanes], arguments);
-        pass.push(launch.sharing(SHARED));
-        let size = weights.range.len();
-        (parts > 1).then(|| PartSums {
+            tiles: Divisor::new(down * across),
+            parts: Divisor::new(parts),
+            blocks: (down * across * parts * lanes) as u32,
+            bias: ImageSums::default(),
+        }
+    }
+
+    /// How the parts of these products are added up, if there are several.
+    fn part_sums(
+        &self,
+        pass: &Pass<'_>,
+        products: &Fixed16WeightGradient,
+        weights: &Weights,
+    ) -> PartSums {
+        if products.blocks == 0 || products.parts.is_one() {
+            return PartSums::default();
+        }
+        let (lanes, size) = (pass.lanes.count(), weights.range.len());
+        PartSums {
             from: self.sums.pointer(),
-            to: gradient,
-            stride: pass.stride(),
-            lane_rows: pass.lanes.rows.pointer(),
-            scales: images.scales.pointer(),
-            error_scales: errors.scales.pointer(),
-            parts: parts as u32,
+            to: products.to,
+            stride: products.lane_stride,
+            lane_rows: products.lane_rows,
+            scales: products.scales,
+            error_scales: products.error_scales,
+            parts: products.parts,
             size: Divisor::new(size),
             lanes: lanes as u32,
             blocks: (lanes * size).div_ceil(THREADS) as u32,
-        })
+        }
     }
 }
 
