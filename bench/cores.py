@@ -79,8 +79,8 @@ class Lockstep:
         self.environment = {**os.environ, "LOCKSTEP_CACHE": str(folder / "cache")}
         self.environment.pop("LOCKSTEP_CORES", None)
 
-    def steps_per_s(self, part, data, workers, threads, lanes, seconds):
-        """Steps a second, by the time of the steps alone."""
+    def steps_per_s(self, part, data, workers, threads, lanes, seconds, *words):
+        """Steps a second, by the time of the steps alone; `words` go behind the command."""
         rate = self.known.get((part.name, workers, threads)) if hasattr(self, "known") else None
         epochs = 2 if rate is None else max(2, round(rate * seconds / part.steps))
         images, labels = data
@@ -91,7 +91,7 @@ class Lockstep:
         )  # fmt: skip
         job = self.folder / "job.toml"
         job.write_text(text)
-        command = [self.binary, "run", job, "--json"]
+        command = [self.binary, "run", job, "--json", *words]
         done = subprocess.run(
             list(map(str, command)), env=self.environment, stdout=subprocess.PIPE, text=True
         )

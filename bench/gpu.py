@@ -124,9 +124,9 @@ def calls_a_second(step):
     return best
 
 
-def ours(lockstep, part, data, lanes=1):
+def ours(lockstep, part, data, lanes=1, *words):
     """Steps a second of a whole job."""
-    return lockstep.steps_per_s(part, data, 1, 1, lanes, SECONDS)
+    return lockstep.steps_per_s(part, data, 1, 1, lanes, SECONDS, *words)
 
 
 def our_pictures(program, kind, batch):
@@ -185,15 +185,15 @@ def main():
         for part in (part for part in PARTS if options.only in part.name):
             data = write_data(Path(folder), part)
 
-            def rate(lanes, part=part, data=data):
+            def rate(lanes, *words, part=part, data=data):
                 known = getattr(lockstep, "known", {})
                 # The first time says how many epochs fill a second.
                 for _ in range(1 if (part.name, 1, 1) in known else 2):
-                    found = ours(lockstep, part, data, lanes)
+                    found = ours(lockstep, part, data, lanes, *words)
                     lockstep.known = known = {**known, (part.name, 1, 1): found}
                 return found
 
-            keys = {"ours": lambda: rate(1)}
+            keys = {"ours": lambda: rate(1), "fixed16": lambda: rate(1, "--set", "train.precision=fixed16")}
             if "MLP" in part.name:
                 keys["two lanes"] = lambda: rate(2)
             measure_all(rows, part.name, {**keys, **beside(part.name)}, options.rounds)
@@ -205,7 +205,7 @@ def main():
             own = {"ours": lambda: our_pictures(options.encoder_speed, kind, batch)}
             measure_all(rows, name, {**own, **beside(name)}, options.rounds)
             write(options.json, rows)
-    keys = ["ours", "two lanes", *MODES]
+    keys = ["ours", "fixed16", "two lanes", *MODES]
     lines = [["", *keys, "ours / fp32"]]
     for name, row in rows.items():
         ratio = f"{row['ours'] / row['fp32']:.2f}" if row.get("fp32") and row.get("ours") else ""

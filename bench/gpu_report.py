@@ -184,9 +184,11 @@ def hashes(report, program):
         if report.left(60) < 5:
             return report.add("500 steps", "left out: no time")
         path = program.job(name, *job)
-        # Beside each other: one computes on the processor, the other on the GPU.
-        runs = [program.run(path, device) for device in ["cuda", "cpu"]]
-        equal(report, f"500 steps, {name}", [program.result(run, 60) for run in runs])
+        for precision in ["f32", "fixed16"]:
+            # Beside each other: one computes on the processor, the other on the GPU.
+            words = ["--set", f"train.precision={precision}"]
+            runs = [program.run(path, device, *words) for device in ["cuda", "cpu"]]
+            equal(report, f"500 steps in {precision}, {name}", [program.result(run, 60) for run in runs])
 
 
 def gangs(report, program):

@@ -134,7 +134,7 @@ struct __align__(16) WindowPlace {
 // of the kernel is as many of its own.
 template <class T, bool BACK, bool NARROW>
 DEVICE void product(const Fixed16Product &a) {
-    SHARED_ROOM(shared);
+    SHARED_MATRICES(shared);
     u8 *room = (u8 *)shared;
     typedef DepthLines<T> Lines;
     // A thread copies one piece of each of so many rows and columns.
@@ -163,7 +163,8 @@ DEVICE void product(const Fixed16Product &a) {
     }
     __syncthreads();
     // The piece of the depth that this thread copies next.
-    const u32 line = threadIdx.x / PART, to = line * Lines::LINE + threadIdx.x % PART * PIECE;
+    const u32 line = threadIdx.x / PART, to = Lines::place(line, threadIdx.x % PART * PIECE);
+    static_assert(STEP % 8 == 0, "a piece has the same place in all lines of a thread");
     const u32 places_across = NARROW ? (a.kernel[1] + 3) / 4 : a.kernel[1], places = NARROW ? places_across : across.places;
     u32 place_y = 0, place_x = 0, piece = threadIdx.x % PART;
     auto normalise = [&]() {
@@ -215,16 +216,15 @@ DEVICE void product(const Fixed16Product &a) {
         piece += PART;
         normalise();
     };
-    Fixed16Sums<T> sums;
+    typename Lines::Sums sums;
     go_through_parts<Lines>(sums, room, (pieces + PART - 1) / PART, bring);
-    const WarpPlace own = WarpPlace::own<T>();
 #pragma unroll
-    for (u32 i = 0; i < T::TALL; i++) {
+    for (u32 i = 0; i < Lines::TALL; i++) {
 #pragma unroll
-        for (u32 j = 0; j < T::BROAD; j++) {
+        for (u32 j = 0; j < Lines::BROAD; j++) {
 #pragma unroll
             for (u32 k = 0; k < 4; k += 2) {
-                float *to = shared + Lines::row(own, i, k) * DONE_LINE<T> + Lines::column(own, j, k);
+                float *to = shared + Lines::row(i, k) * DONE_LINE<T> + Lines::column(j, k);
                 *(float2 *)to = make_float2(__ll2float_rn(sums.sum(i, j, k)), __ll2float_rn(sums.sum(i, j, k + 1)));
             }
         }

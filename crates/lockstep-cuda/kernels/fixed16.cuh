@@ -6,6 +6,12 @@
 #pragma once
 #include "lockstep.cuh"
 
+// On an H100 and its like, matrix units multiply what lies in shared memory by themselves. Instructions for that are in no other
+// GPU's PTX, so files of kernels with them are compiled once more.
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#define HOPPER
+#endif
+
 // What numbers that are sliced together are multiplied by before they are rounded, and what the sums of their products are
 // multiplied by. A largest magnitude without an exponent makes all that depends on it no number.
 struct Fixed16Scale {
@@ -52,16 +58,16 @@ struct Fixed16Tile {
 };
 
 // The sums of a thread: of both upper slices, and of an upper and a lower one. A depth of 65,536 does not overflow them.
-template <class T>
+template <u32 TALL, u32 BROAD>
 struct Fixed16Sums {
-    int upper[T::TALL][T::BROAD][4];
-    int mixed[T::TALL][T::BROAD][4];
+    int upper[TALL][BROAD][4];
+    int mixed[TALL][BROAD][4];
 
     DEVICE void clear() {
 #pragma unroll
-        for (u32 i = 0; i < T::TALL; i++) {
+        for (u32 i = 0; i < TALL; i++) {
 #pragma unroll
-            for (u32 j = 0; j < T::BROAD; j++) {
+            for (u32 j = 0; j < BROAD; j++) {
 #pragma unroll
                 for (u32 k = 0; k < 4; k++) upper[i][j][k] = mixed[i][j][k] = 0;
             }
@@ -97,7 +103,7 @@ DEVICE void multiply(int (&c)[4], const u32 (&a)[4], const u32 (&b)[2]) {
 }
 
 template <class T>
-DEVICE void multiply_all(Fixed16Sums<T> &sums, const Operands<T> &x) {
+DEVICE void multiply_all(Fixed16Sums<T::TALL, T::BROAD> &sums, const Operands<T> &x) {
 #pragma unroll
     for (u32 i = 0; i < T::TALL; i++) {
 #pragma unroll
@@ -137,97 +143,52 @@ DEVICE void copy_piece(u8 *shared, const u8 *from, bool is_inside) { copy16((flo
 // The same of what is soon copied again.
 DEVICE void copy_piece_again(u8 *shared, const u8 *from, bool is_inside) { copy16_again((float *)shared, (const float *)from, is_inside); }
 
-// Slices in shared memory as lines along the depth. A line is a piece longer than the part, so that the same place of eight
-// lines is in other banks.
-template <class T>
-struct DepthLines {
-    typedef T Tile;
-    static constexpr u32 LINE = (PART + 1) * PIECE, DEPTH = PART * PIECE;
-    static constexpr u32 LEFT = T::ROWS * LINE, RIGHT = T::COLUMNS * LINE, ROOM = 2 * (LEFT + RIGHT);
+#ifdef HOPPER
+// A matrix of lines of 64 bytes in shared memory, as the matrix unit is told of it: where it begins, in pieces; how far it is from
+// eight lines to the next; and that pieces change places.
+DEVICE u64 matrix(const u8 *at) {
+    const u64 begin = (u32)__cvta_generic_to_shared(at);
+    return begin / PIECE | 1ull << 16 | (u64)(8 * PART * PIECE / PIECE) << 32 | 2ull << 62;
+}
 
-    // Where the sums of a thread are in the tile.
-    static DEVICE u32 row(const WarpPlace &own, u32 i, u32 k) { return own.down + i * 16 + own.group + k / 2 * 8; }
-    static DEVICE u32 column(const WarpPlace &own, u32 j, u32 k) { return own.across + j * 8 + own.within * 2 + k % 2; }
+#define SUMS_4(j) "+r"(c[j][0]), "+r"(c[j][1]), "+r"(c[j][2]), "+r"(c[j][3])
+#define SUMS_16(j) SUMS_4(j), SUMS_4(j + 1), SUMS_4(j + 2), SUMS_4(j + 3)
 
-    // Where a number of a slice lies.
-    static DEVICE const u8 *left(const u8 *stage, u32 slice, u32 row, u32 depth) { return stage + slice * LEFT + row * LINE + depth; }
-    static DEVICE const u8 *right(const u8 *stage, u32 slice, u32 column, u32 depth) {
-        return stage + 2 * LEFT + slice * RIGHT + column * LINE + depth;
-    }
+// c += a b for 64 rows, all columns and 32 numbers of the depth. The four warps of the rows come here together.
+DEVICE void multiply_lines(int (&c)[4][4], u64 a, u64 b) {
+    asm volatile("{.reg .pred p; setp.eq.u32 p, 0, 0; wgmma.mma_async.sync.aligned.m64n32k32.s32.s8.s8 "
+                 "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15}, %16, %17, p;}"
+                 : SUMS_16(0)
+                 : "l"(a), "l"(b));
+}
 
-#ifndef EMULATED
-    static DEVICE void read(Operands<T> &x, const u8 *stage, const WarpPlace &own, u32 depth) {
-        const u32 thread = threadIdx.x % WARP;
-#pragma unroll
-        for (u32 slice = 0; slice < 2; slice++) {
-#pragma unroll
-            for (u32 i = 0; i < T::TALL; i++) {
-                read_lines(x.left[slice][i], left(stage, slice, own.down + i * 16 + thread % 16, depth + thread / 16 * 16));
-            }
-#pragma unroll
-            for (u32 j = 0; j < T::BROAD; j += 2) {
-                u32 both[4];
-                const u32 line = own.across + j * 8 + thread % 8 + thread / 16 * 8;
-                read_lines(both, right(stage, slice, line, depth + thread / 8 % 2 * 16));
-                x.right[slice][j][0] = both[0], x.right[slice][j][1] = both[1];
-                x.right[slice][j + 1][0] = both[2], x.right[slice][j + 1][1] = both[3];
-            }
-        }
-    }
+DEVICE void multiply_lines(int (&c)[8][4], u64 a, u64 b) {
+    asm volatile("{.reg .pred p; setp.eq.u32 p, 0, 0; wgmma.mma_async.sync.aligned.m64n64k32.s32.s8.s8 "
+                 "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+                 "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, %32, %33, p;}"
+                 : SUMS_16(0), SUMS_16(4)
+                 : "l"(a), "l"(b));
+}
+
+DEVICE void multiply_lines(int (&c)[16][4], u64 a, u64 b) {
+    asm volatile("{.reg .pred p; setp.eq.u32 p, 0, 0; wgmma.mma_async.sync.aligned.m64n128k32.s32.s8.s8 "
+                 "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+                 "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+                 "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+                 "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, %64, %65, p;}"
+                 : SUMS_16(0), SUMS_16(4), SUMS_16(8), SUMS_16(12)
+                 : "l"(a), "l"(b));
+}
 #endif
-};
 
-// Slices in shared memory as lines along the edge, of which the depth goes from line to line. They are a piece longer too.
-template <class T>
-struct EdgeLines {
-    typedef T Tile;
-    static constexpr u32 LEFT_LINE = T::ROWS + PIECE, RIGHT_LINE = T::COLUMNS + PIECE, DEPTH = PART * PIECE;
-    static constexpr u32 LEFT = DEPTH * LEFT_LINE, RIGHT = DEPTH * RIGHT_LINE, ROOM = 2 * (LEFT + RIGHT);
-
-    // A thread reads neighbours of the edge in pairs, and makes one operand of the first ones and one of the second ones.
-    static DEVICE u32 row(const WarpPlace &own, u32 i, u32 k) { return own.down + i * 16 + 2 * own.group + k / 2; }
-    static DEVICE u32 column(const WarpPlace &own, u32 j, u32 k) {
-        return own.across + j / 2 * 16 + 2 * (2 * own.within + k % 2) + j % 2;
-    }
-
-    static DEVICE const u8 *left(const u8 *stage, u32 slice, u32 row, u32 depth) { return stage + slice * LEFT + depth * LEFT_LINE + row; }
-    static DEVICE const u8 *right(const u8 *stage, u32 slice, u32 column, u32 depth) {
-        return stage + 2 * LEFT + slice * RIGHT + depth * RIGHT_LINE + column;
-    }
-
-#ifndef EMULATED
-    // The depth's order within a product does not matter, if it is the same for both.
-    static DEVICE void read(Operands<T> &x, const u8 *stage, const WarpPlace &own, u32 depth) {
-        const u32 line = depth + threadIdx.x % WARP;
-#pragma unroll
-        for (u32 slice = 0; slice < 2; slice++) {
-#pragma unroll
-            for (u32 i = 0; i < T::TALL; i++) {
-                u32 pairs[4];
-                read_turned(pairs, left(stage, slice, own.down + i * 16, line));
-                x.left[slice][i][0] = first_of_pairs(pairs[0], pairs[1]), x.left[slice][i][1] = second_of_pairs(pairs[0], pairs[1]);
-                x.left[slice][i][2] = first_of_pairs(pairs[2], pairs[3]), x.left[slice][i][3] = second_of_pairs(pairs[2], pairs[3]);
-            }
-#pragma unroll
-            for (u32 j = 0; j < T::BROAD; j += 2) {
-                u32 pairs[4];
-                read_turned(pairs, right(stage, slice, own.across + j * 8, line));
-                x.right[slice][j][0] = first_of_pairs(pairs[0], pairs[1]), x.right[slice][j + 1][0] = second_of_pairs(pairs[0], pairs[1]);
-                x.right[slice][j][1] = first_of_pairs(pairs[2], pairs[3]), x.right[slice][j + 1][1] = second_of_pairs(pairs[2], pairs[3]);
-            }
-        }
-    }
-#endif
-};
-
-// Adds the products of a part of the depth to the sums.
-template <class L, class T = typename L::Tile>
-DEVICE void add_part(Fixed16Sums<T> &sums, const u8 *stage, const WarpPlace &own) {
 #ifdef EMULATED
-    for (u32 i = 0; i < T::TALL; i++) {
-        for (u32 j = 0; j < T::BROAD; j++) {
+// The products of a part, number by number.
+template <class L, class Sums>
+DEVICE void multiply_plainly(Sums &sums, const u8 *stage) {
+    for (u32 i = 0; i < L::TALL; i++) {
+        for (u32 j = 0; j < L::BROAD; j++) {
             for (u32 k = 0; k < 4; k++) {
-                const u32 row = L::row(own, i, k), column = L::column(own, j, k);
+                const u32 row = L::row(i, k), column = L::column(j, k);
                 int upper = 0, mixed = 0;
                 for (u32 depth = 0; depth < L::DEPTH; depth++) {
                     const int a[2] = {(signed char)*L::left(stage, 0, row, depth), (signed char)*L::left(stage, 1, row, depth)};
@@ -240,36 +201,184 @@ DEVICE void add_part(Fixed16Sums<T> &sums, const u8 *stage, const WarpPlace &own
             }
         }
     }
-#else
+}
+#endif
+
+// Slices in shared memory as lines along the depth. The pieces of a line change places with each other by the number of the line,
+// so that the same piece of eight lines is in other banks.
+template <class T>
+struct DepthLines {
+    static constexpr u32 LINE = PART * PIECE, DEPTH = LINE, STAGES = T::STAGES;
+    static constexpr u32 LEFT = T::ROWS * LINE, RIGHT = T::COLUMNS * LINE, ROOM = 2 * (LEFT + RIGHT);
+
+    // Where a number of a line lies.
+    static DEVICE u32 place(u32 line, u32 depth) { return line * LINE + ((depth / PIECE) ^ (line / 2 % PART)) * PIECE + depth % PIECE; }
+    static DEVICE const u8 *left(const u8 *stage, u32 slice, u32 row, u32 depth) { return stage + slice * LEFT + place(row, depth); }
+    static DEVICE const u8 *right(const u8 *stage, u32 slice, u32 column, u32 depth) {
+        return stage + 2 * LEFT + slice * RIGHT + place(column, depth);
+    }
+
+#ifdef HOPPER
+    // Four warps have 64 rows and all columns together.
+    static constexpr u32 TALL = T::ROWS / 64 / (T::THREADS / 128), BROAD = T::COLUMNS / 8;
+    static constexpr bool IS_QUEUED = true;
+    typedef Fixed16Sums<TALL, BROAD> Sums;
+    static DEVICE u32 first_row() { return threadIdx.x / 128 * TALL * 64; }
+    static DEVICE u32 row(u32 i, u32 k) {
+        return first_row() + i * 64 + threadIdx.x / WARP % 4 * 16 + threadIdx.x % WARP / 4 + k / 2 * 8;
+    }
+    static DEVICE u32 column(u32 j, u32 k) { return j * 8 + threadIdx.x % 4 * 2 + k % 2; }
+
+    // What was copied is seen by the matrix unit, which reads shared memory by itself.
+    static DEVICE void show() { asm volatile("fence.proxy.async;" ::: "memory"); }
+
+    // Queues the products of a part.
+    static DEVICE void multiply(Sums &sums, const u8 *stage) {
+        asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 #pragma unroll
-    for (u32 depth = 0; depth < L::DEPTH; depth += 32) {
-        Operands<T> operands;
-        L::read(operands, stage, own, depth);
-        multiply_all(sums, operands);
+        for (u32 depth = 0; depth < DEPTH; depth += 32) {
+            const u64 b[2] = {matrix(right(stage, 0, 0, 0) + depth), matrix(right(stage, 1, 0, 0) + depth)};
+#pragma unroll
+            for (u32 i = 0; i < TALL; i++) {
+                const u32 row = first_row() + i * 64;
+                const u64 a[2] = {matrix(left(stage, 0, row, 0) + depth), matrix(left(stage, 1, row, 0) + depth)};
+                multiply_lines(sums.upper[i], a[0], b[0]);
+                multiply_lines(sums.mixed[i], a[0], b[1]);
+                multiply_lines(sums.mixed[i], a[1], b[0]);
+            }
+        }
+        asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+    }
+
+    static DEVICE void wait() { asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory"); }
+#else
+    static constexpr u32 TALL = T::TALL, BROAD = T::BROAD;
+    static constexpr bool IS_QUEUED = false;
+    typedef Fixed16Sums<TALL, BROAD> Sums;
+    static DEVICE u32 row(u32 i, u32 k) {
+        const WarpPlace own = WarpPlace::own<T>();
+        return own.down + i * 16 + own.group + k / 2 * 8;
+    }
+    static DEVICE u32 column(u32 j, u32 k) {
+        const WarpPlace own = WarpPlace::own<T>();
+        return own.across + j * 8 + own.within * 2 + k % 2;
+    }
+    static DEVICE void show() {}
+    static DEVICE void wait() {}
+#ifdef EMULATED
+    static DEVICE void multiply(Sums &sums, const u8 *stage) { multiply_plainly<DepthLines>(sums, stage); }
+#else
+    static DEVICE void multiply(Sums &sums, const u8 *stage) {
+        const WarpPlace own = WarpPlace::own<T>();
+        const u32 thread = threadIdx.x % WARP;
+#pragma unroll
+        for (u32 depth = 0; depth < DEPTH; depth += 32) {
+            Operands<T> x;
+#pragma unroll
+            for (u32 slice = 0; slice < 2; slice++) {
+#pragma unroll
+                for (u32 i = 0; i < TALL; i++) {
+                    read_lines(x.left[slice][i], left(stage, slice, own.down + i * 16 + thread % 16, depth + thread / 16 * 16));
+                }
+#pragma unroll
+                for (u32 j = 0; j < BROAD; j += 2) {
+                    u32 both[4];
+                    const u32 line = own.across + j * 8 + thread % 8 + thread / 16 * 8;
+                    read_lines(both, right(stage, slice, line, depth + thread / 8 % 2 * 16));
+                    x.right[slice][j][0] = both[0], x.right[slice][j][1] = both[1];
+                    x.right[slice][j + 1][0] = both[2], x.right[slice][j + 1][1] = both[3];
+                }
+            }
+            multiply_all<T>(sums, x);
+        }
     }
 #endif
-}
+#endif
+};
+
+// Slices in shared memory as lines along the edge, of which the depth goes from line to line. A line is a piece longer than the
+// tile, so that the same place of eight lines is in other banks.
+template <class T>
+struct EdgeLines {
+    static constexpr u32 LEFT_LINE = T::ROWS + PIECE, RIGHT_LINE = T::COLUMNS + PIECE, DEPTH = PART * PIECE, STAGES = T::STAGES;
+    static constexpr u32 LEFT = DEPTH * LEFT_LINE, RIGHT = DEPTH * RIGHT_LINE, ROOM = 2 * (LEFT + RIGHT);
+    static constexpr u32 TALL = T::TALL, BROAD = T::BROAD;
+    static constexpr bool IS_QUEUED = false;
+    typedef Fixed16Sums<TALL, BROAD> Sums;
+
+    static DEVICE const u8 *left(const u8 *stage, u32 slice, u32 row, u32 depth) { return stage + slice * LEFT + depth * LEFT_LINE + row; }
+    static DEVICE const u8 *right(const u8 *stage, u32 slice, u32 column, u32 depth) {
+        return stage + 2 * LEFT + slice * RIGHT + depth * RIGHT_LINE + column;
+    }
+
+    // A thread reads neighbours of the edge in pairs, and makes one operand of the first ones and one of the second ones.
+    static DEVICE u32 row(u32 i, u32 k) {
+        const WarpPlace own = WarpPlace::own<T>();
+        return own.down + i * 16 + 2 * own.group + k / 2;
+    }
+    static DEVICE u32 column(u32 j, u32 k) {
+        const WarpPlace own = WarpPlace::own<T>();
+        return own.across + j / 2 * 16 + 2 * (2 * own.within + k % 2) + j % 2;
+    }
+    static DEVICE void show() {}
+    static DEVICE void wait() {}
+
+#ifdef EMULATED
+    static DEVICE void multiply(Sums &sums, const u8 *stage) { multiply_plainly<EdgeLines>(sums, stage); }
+#else
+    // The depth's order within a product does not matter, if it is the same for both.
+    static DEVICE void multiply(Sums &sums, const u8 *stage) {
+        const WarpPlace own = WarpPlace::own<T>();
+#pragma unroll
+        for (u32 depth = 0; depth < DEPTH; depth += 32) {
+            const u32 line = depth + threadIdx.x % WARP;
+            Operands<T> x;
+#pragma unroll
+            for (u32 slice = 0; slice < 2; slice++) {
+#pragma unroll
+                for (u32 i = 0; i < TALL; i++) {
+                    u32 pairs[4];
+                    read_turned(pairs, left(stage, slice, own.down + i * 16, line));
+                    x.left[slice][i][0] = first_of_pairs(pairs[0], pairs[1]), x.left[slice][i][1] = second_of_pairs(pairs[0], pairs[1]);
+                    x.left[slice][i][2] = first_of_pairs(pairs[2], pairs[3]), x.left[slice][i][3] = second_of_pairs(pairs[2], pairs[3]);
+                }
+#pragma unroll
+                for (u32 j = 0; j < BROAD; j += 2) {
+                    u32 pairs[4];
+                    read_turned(pairs, right(stage, slice, own.across + j * 8, line));
+                    x.right[slice][j][0] = first_of_pairs(pairs[0], pairs[1]), x.right[slice][j + 1][0] = second_of_pairs(pairs[0], pairs[1]);
+                    x.right[slice][j][1] = first_of_pairs(pairs[2], pairs[3]), x.right[slice][j + 1][1] = second_of_pairs(pairs[2], pairs[3]);
+                }
+            }
+            multiply_all<T>(sums, x);
+        }
+    }
+#endif
+};
 
 // Goes through the parts of a depth: `bring(stage)` begins the copies of the next one.
-template <class L, class Bring, class T = typename L::Tile>
-DEVICE void go_through_parts(Fixed16Sums<T> &sums, u8 *room, u32 parts, Bring bring) {
-    const WarpPlace own = WarpPlace::own<T>();
+template <class L, class Bring>
+DEVICE void go_through_parts(typename L::Sums &sums, u8 *room, u32 parts, Bring bring) {
+    constexpr u32 STAGES = L::STAGES;
     sums.clear();
 #pragma unroll 1
-    for (u32 part = 0; part < T::STAGES - 1; part++) {
+    for (u32 part = 0; part < STAGES - 1; part++) {
         if (part < parts) bring(room + part * L::ROOM);
         end_copies();
     }
     u32 stage = 0;
 #pragma unroll 1
     for (u32 part = 0; part < parts; part++) {
-        wait_for_copies<T::STAGES - 2>();
+        wait_for_copies<STAGES - 2>();
+        L::show();
         // Now all threads have brought this part, and all are done with the one before, whose stage is free.
         __syncthreads();
-        if (part + T::STAGES - 1 < parts) bring(room + (stage == 0 ? T::STAGES - 1 : stage - 1) * L::ROOM);
+        if (L::IS_QUEUED) L::multiply(sums, room + stage * L::ROOM);
+        if (part + STAGES - 1 < parts) bring(room + (stage == 0 ? STAGES - 1 : stage - 1) * L::ROOM);
         end_copies();
-        add_part<L>(sums, room + stage * L::ROOM, own);
-        stage = stage + 1 == T::STAGES ? 0 : stage + 1;
+        if (!L::IS_QUEUED) L::multiply(sums, room + stage * L::ROOM);
+        L::wait();
+        stage = stage + 1 == STAGES ? 0 : stage + 1;
     }
     __syncthreads();
 }

@@ -107,16 +107,15 @@ DEVICE void weight_gradient(const Fixed16WeightGradient &a) {
         next += Lines::DEPTH;
     };
     const u32 parts = begin < end ? (end - begin + Lines::DEPTH - 1) / Lines::DEPTH : 0;
-    Fixed16Sums<GradientTile> sums;
+    Lines::Sums sums;
     go_through_parts<Lines>(sums, (u8 *)shared, parts, bring);
-    const WarpPlace own = WarpPlace::own<GradientTile>();
     long long *done = (long long *)shared;
 #pragma unroll
-    for (u32 i = 0; i < GradientTile::TALL; i++) {
+    for (u32 i = 0; i < Lines::TALL; i++) {
 #pragma unroll
-        for (u32 j = 0; j < GradientTile::BROAD; j++) {
+        for (u32 j = 0; j < Lines::BROAD; j++) {
 #pragma unroll
-            for (u32 k = 0; k < 4; k++) done[Lines::row(own, i, k) * DONE_LINE + Lines::column(own, j, k)] = sums.sum(i, j, k);
+            for (u32 k = 0; k < 4; k++) done[Lines::row(i, k) * DONE_LINE + Lines::column(j, k)] = sums.sum(i, j, k);
         }
     }
     __syncthreads();

@@ -29,6 +29,8 @@ typedef unsigned long long u64;
     extern "C" __global__ void __launch_bounds__(threads, blocks) name(const __grid_constant__ Arguments a)
 // Memory that the threads of a block share, of as many bytes as the launch says.
 #define SHARED_ROOM(name) extern __shared__ __align__(16) float name[]
+// The same for matrices that a matrix unit reads by itself.
+#define SHARED_MATRICES(name) extern __shared__ __align__(1024) float name[]
 #endif
 
 #define DEVICE __device__ __forceinline__

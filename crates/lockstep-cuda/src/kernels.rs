@@ -13,19 +13,30 @@ pub struct KernelFile {
     pub name: &'static str,
     /// What the driver compiles.
     pub ptx: &'static str,
+    /// The same for an H100 and its like, if the kernels use what only these have.
+    pub hopper: Option<&'static str>,
     /// What that was made of.
     #[cfg(feature = "emulated")]
     pub source: &'static str,
 }
 
+/// The text, if there is one.
+const fn only(texts: &'static [&'static str]) -> Option<&'static str> {
+    match texts {
+        [text] => Some(text),
+        _ => None,
+    }
+}
+
 /// Lists all files of kernels.
 macro_rules! kernel_files {
-    ($($(#[doc = $doc:literal])* $constant:ident = $name:literal,)*) => {
+    ($($(#[doc = $doc:literal])* $constant:ident = $name:literal $(, hopper = $hopper:literal)?;)*) => {
         $(
             $(#[doc = $doc])*
             pub(crate) static $constant: KernelFile = KernelFile {
                 name: $name,
                 ptx: include_str!(concat!("../ptx/", $name, ".ptx")),
+                hopper: only(&[$(include_str!(concat!("../ptx/", $hopper, ".ptx")))?]),
                 #[cfg(feature = "emulated")]
                 source: include_str!(concat!("../kernels/", $name, ".cu")),
             };
@@ -39,63 +50,63 @@ macro_rules! kernel_files {
 
 kernel_files! {
     /// Activations that look at one number.
-    ACTIVATION = "activation",
+    ACTIVATION = "activation";
     /// Attention of tokens to each other.
-    ATTENTION = "attention",
+    ATTENTION = "attention";
     /// A running average of the weights.
-    AVERAGE = "average",
+    AVERAGE = "average";
     /// The rows of a batch, and the sums of its losses.
-    BATCH = "batch",
+    BATCH = "batch";
     /// Batch-norm.
-    BATCH_NORM = "batch_norm",
+    BATCH_NORM = "batch_norm";
     /// The same of lanes that have few rows.
-    BATCH_NORM_FEW = "batch_norm_few",
+    BATCH_NORM_FEW = "batch_norm_few";
     /// The norm of the gradient.
-    CLIP = "clip",
+    CLIP = "clip";
     /// Dense layers.
-    DENSE = "dense",
+    DENSE = "dense";
     /// Convolutions with any windows.
-    DIRECT = "direct",
+    DIRECT = "direct";
     /// Their gradient by the weights.
-    DIRECT_WEIGHTS = "direct_weights",
+    DIRECT_WEIGHTS = "direct_weights";
     /// Embeddings.
-    EMBEDDING = "embedding",
+    EMBEDDING = "embedding";
     /// Products of encoders.
-    ENCODER_DENSE = "encoder_dense",
+    ENCODER_DENSE = "encoder_dense";
     /// Products in fixed point: outputs, and gradients by the input.
-    FIXED16 = "fixed16",
+    FIXED16 = "fixed16", hopper = "fixed16.hopper";
     /// What comes before them: scales and slices.
-    FIXED16_SLICES = "fixed16_slices",
+    FIXED16_SLICES = "fixed16_slices";
     /// Their gradients by the weights.
-    FIXED16_WEIGHTS = "fixed16_weights",
+    FIXED16_WEIGHTS = "fixed16_weights";
     /// Group-norm and layer-norm.
-    GROUP_NORM = "group_norm",
+    GROUP_NORM = "group_norm";
     /// Grouped convolutions.
-    GROUPED = "grouped",
+    GROUPED = "grouped";
     /// The last dense layer of a classifier, with its loss.
-    HEAD = "head",
+    HEAD = "head";
     /// Images that are seen in a step.
-    IMAGES = "images",
+    IMAGES = "images";
     /// What ends a step.
-    LEARN = "learn",
+    LEARN = "learn";
     /// What EfficientNet-Lite has beside products.
-    LITE = "lite",
+    LITE = "lite";
     /// Losses.
-    LOSS = "loss",
+    LOSS = "loss";
     /// Marks of the parameters after a step.
-    MARKS = "marks",
+    MARKS = "marks";
     /// What workers exchange whose devices read each other's memory.
-    PEERS = "peers",
+    PEERS = "peers";
     /// What changes an activation where it lies.
-    POINTWISE = "pointwise",
+    POINTWISE = "pointwise";
     /// Pools.
-    POOL = "pool",
+    POOL = "pool";
     /// Matrices that are turned.
-    TRANSPOSE = "transpose",
+    TRANSPOSE = "transpose";
     /// Sums over lanes, and optimizers.
-    UPDATE = "update",
+    UPDATE = "update";
     /// Winograd's convolution.
-    WINOGRAD = "winograd",
+    WINOGRAD = "winograd";
 }
 
 /// All files, for tests.

@@ -123,31 +123,38 @@ fn odd(settings: &TrainingSettings, data: &DataFacts, outputs: usize) -> Vec<Str
     notes
 }
 
-/// Rows of a lane from which on products in fixed point are worth what it takes to make their operands.
+/// Rows of a lane from which on products in fixed point are worth what it takes to make their operands on a processor; and rows of
+/// a batch for which they are on a GPU, which computes all lanes of a worker together.
 const ROWS_FOR_FIXED16: usize = 64;
+const ROWS_FOR_FIXED16_ON_A_GPU: usize = 1024;
 
-/// What to say of products in fixed point where a processor is not faster with them.
+/// What to say of products in fixed point where they are not faster.
 fn precision_note(settings: &TrainingSettings, data: &DataFacts, model: &Model) -> Option<String> {
-    if settings.learner.precision == Precision::F32 || settings.gradients_only {
+    let on_gpu = settings.gradients_only;
+    if settings.learner.precision == Precision::F32 {
         return None;
     }
     let engine = Engine::current();
-    if !engine.is_fast() {
+    if !on_gpu && !engine.is_fast() {
         return Some(format!(
             "train.precision is \"fixed16\", and this machine has no AMX: it computes the same weights as one that has \
              it, but with {} it is no faster than with \"f32\"",
             engine.name()
         ));
     }
-    let rows = largest_lane(settings, data);
+    let (what, rows, least) = match on_gpu {
+        true => ("a batch", settings.learner.batch, ROWS_FOR_FIXED16_ON_A_GPU),
+        false => ("a lane", largest_lane(settings, data), ROWS_FOR_FIXED16),
+    };
     let is_of_images = model
         .summary()
         .iter()
         .any(|layer| layer.output.pixels() > 1);
-    (!is_of_images && rows < ROWS_FOR_FIXED16).then(|| {
+    (!is_of_images && rows < least).then(|| {
+        let device = if on_gpu { "on a GPU " } else { "" };
         format!(
-            "train.precision is \"fixed16\", and a lane has {rows} rows: dense layers are faster with it from about \
-             {ROWS_FOR_FIXED16} on"
+            "train.precision is \"fixed16\", and {what} has {rows} rows: dense layers are {device}faster with it from about \
+             {least} on"
         )
     })
 }

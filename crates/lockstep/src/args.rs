@@ -455,8 +455,8 @@ pub(crate) struct ModelArgs {
     /// default a GPU if there is one, unless the run's job says cpu
     #[arg(long, value_name = "DEVICE", value_parser = JobDevice::parse)]
     pub(crate) device: Option<JobDevice>,
-    /// How precisely a network is computed: f32, or fixed16, which is faster on processors with AMX; by default as it was
-    /// trained
+    /// How precisely a network is computed: f32, or fixed16, which is faster on processors with AMX and on GPUs; by default
+    /// as it was trained
     #[arg(long, value_name = "PRECISION", value_parser = ["f32", "fixed16"])]
     pub(crate) precision: Option<String>,
     /// Set a key of the run's job to a TOML value; may be repeated

@@ -9,6 +9,7 @@ use std::sync::Arc;
 static FILE: KernelFile = KernelFile {
     name: "trial",
     ptx: "",
+    hopper: None,
     source: r#"
 #include "lockstep.cuh"
 

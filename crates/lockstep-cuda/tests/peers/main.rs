@@ -3,27 +3,35 @@
 mod nvrtc;
 
 use lockstep_cuda::{FILES, KernelFile};
-use nvrtc::Nvrtc;
+use nvrtc::{AMPERE, HOPPER, Nvrtc};
+use std::ffi::CStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Where the PTX of a file lies.
-fn path(file: &KernelFile) -> PathBuf {
+/// The texts of a file: which GPUs each is for, where it lies, and what lies there.
+fn texts(
+    file: &'static KernelFile,
+) -> impl Iterator<Item = (&'static CStr, PathBuf, &'static str)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("ptx");
-    folder.join(file.name).with_extension("ptx")
+    let path = move |ending: &str| folder.join(format!("{}{ending}.ptx", file.name));
+    let hopper = file.hopper.map(|text| (HOPPER, path(".hopper"), text));
+    [Some((AMPERE, path(""), file.ptx)), hopper]
+        .into_iter()
+        .flatten()
 }
 
 #[test]
 fn the_ptx_is_what_nvrtc_makes_of_the_kernels() {
     let nvrtc = Nvrtc::new();
     for file in FILES {
-        let made = nvrtc.ptx(file);
-        let is_same = made == file.ptx;
-        assert!(
-            is_same,
-            "{} is another; `make kernels` makes it",
-            path(file).display()
-        );
+        for (gpus, path, text) in texts(file) {
+            let is_same = nvrtc.ptx(file, gpus) == text;
+            assert!(
+                is_same,
+                "{} is another; `make kernels` makes it",
+                path.display()
+            );
+        }
     }
 }
 
@@ -33,7 +41,9 @@ fn the_ptx_is_what_nvrtc_makes_of_the_kernels() {
 fn make_kernels() {
     let nvrtc = Nvrtc::new();
     for file in FILES {
-        fs::write(path(file), nvrtc.ptx(file)).unwrap();
-        println!("{}", path(file).display());
+        for (gpus, path, _) in texts(file) {
+            fs::write(&path, nvrtc.ptx(file, gpus)).unwrap();
+            println!("{}", path.display());
+        }
     }
 }

@@ -11,12 +11,12 @@ use std::ptr;
 /// The oldest that writes PTX 8.0, which drivers of version 525 take.
 const PACKAGE: &str = "nvidia-cuda-nvrtc-cu12==12.0.140";
 
-/// For any GPU since Ampere; and what is not written as fused is not fused.
-const OPTIONS: [&CStr; 3] = [
-    c"--gpu-architecture=compute_80",
-    c"--fmad=false",
-    c"--std=c++17",
-];
+/// What is not written as fused is not fused.
+const OPTIONS: [&CStr; 2] = [c"--fmad=false", c"--std=c++17"];
+
+/// For any GPU since Ampere; and for what only an H100 and its like have.
+pub(crate) const AMPERE: &CStr = c"--gpu-architecture=compute_80";
+pub(crate) const HOPPER: &CStr = c"--gpu-architecture=compute_90a";
 
 type Program = *mut c_void;
 
@@ -54,11 +54,11 @@ impl Nvrtc {
         }
     }
 
-    /// The PTX of a file.
+    /// The PTX of a file for some GPUs.
     ///
     /// # Panics
     /// When it cannot be compiled, with the compiler's words.
-    pub(crate) fn ptx(&self, file: &KernelFile) -> String {
+    pub(crate) fn ptx(&self, file: &KernelFile, gpus: &CStr) -> String {
         let text = |text: &str| CString::new(text).expect("a text without zeros");
         let (name, source) = (text(&format!("{}.cu", file.name)), text(file.source));
         let headers: Vec<[CString; 2]> = HEADERS
@@ -67,7 +67,8 @@ impl Nvrtc {
             .collect();
         let part = |i: usize| headers.iter().map(move |header| header[i].as_ptr());
         let (names, contents): (Vec<_>, Vec<_>) = (part(0).collect(), part(1).collect());
-        let options = OPTIONS.map(CStr::as_ptr);
+        let [fmad, standard] = OPTIONS;
+        let options = [gpus, fmad, standard].map(CStr::as_ptr);
         let mut program = ptr::null_mut();
         // SAFETY: all texts end with a zero and outlive the calls, and there are as many as is said.
         let compiled = unsafe {

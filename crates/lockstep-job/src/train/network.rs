@@ -66,8 +66,8 @@ keys! {
             true => Some(share),
             false => field.reject("must be greater than 0", "for example 0.999"),
         };
-        /// How products are computed: `"f32"`, or `"fixed16"`, which is faster on processors with AMX and has the same bits
-        /// on all. It changes the weights.
+        /// How products are computed: `"f32"`, or `"fixed16"`, which is faster on processors with AMX and on GPUs and has
+        /// the same bits on all. It changes the weights.
         #[serde(default)]
         precision: JobPrecision = hidden(JobPrecision::default()) => Any;
         /// End after so many epochs without a better value of `checkpoint.best` on validation data. The best epoch's

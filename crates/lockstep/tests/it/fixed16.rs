@@ -88,7 +88,7 @@ fn a_run_that_was_cut_off_ends_with_the_same_weights_and_not_in_another_precisio
 }
 
 #[test]
-fn the_plan_says_what_computes_it_and_a_gpu_is_refused() {
+fn the_plan_says_what_computes_it() {
     let place = Place::new();
     let plan = ["run", "job.toml", "--dry-run"];
     let said = place.said(&[&plan[..], &FIXED16].concat());
@@ -97,9 +97,10 @@ fn the_plan_says_what_computes_it_and_a_gpu_is_refused() {
     let output = { slow }.env("LOCKSTEP_FIXED16", "avx2").output().unwrap();
     let said = String::from_utf8(output.stdout).unwrap();
     assert!(said.contains("no AMX"), "{said}");
+    // A GPU of a worker has matrix units of its own, so that what is here says nothing.
     let on_gpu = [&FIXED16[..], &["--set", "train.device=cuda"]].concat();
-    let words = ["train.device", "fixed16", "precision = \"f32\""];
-    place.refused(&[&plan[..], &on_gpu].concat(), &words);
+    let said = place.said(&[&plan[..], &on_gpu].concat());
+    assert!(!said.contains("here by ") && !said.contains("AMX"), "{said}");
 }
 
 #[test]
@@ -134,19 +135,6 @@ fn a_network_of_one_precision_can_be_asked_in_the_other() {
     let before = read_json(&record);
     place.succeeds(&["evaluate", &single, "--precision", "fixed16"]);
     assert_eq!(read_json(&record), before);
-    place.refused(
-        &[
-            "predict",
-            &single,
-            "--precision",
-            "fixed16",
-            "--device",
-            "cuda",
-            "--out",
-            "-",
-        ],
-        &["fixed16", "processors only", "--precision f32"],
-    );
 }
 
 #[test]

@@ -38,6 +38,7 @@ struct EmulatedKernel {
 #define KERNEL_AHEAD(name, threads, blocks, Arguments) KERNEL(name, threads, Arguments)
 
 #define SHARED_ROOM(name) static thread_local __align__(16) float name[24 * 1024]
+#define SHARED_MATRICES(name) SHARED_ROOM(name)
 
 namespace emulator {
 

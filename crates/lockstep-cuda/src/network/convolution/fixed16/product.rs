@@ -56,7 +56,7 @@ struct Tile {
 impl Tile {
     /// Bytes that the threads of a block share: slices of all stages, and where rows are.
     const fn shared(&self) -> usize {
-        const LINE: usize = 5 * 16;
+        const LINE: usize = 4 * 16;
         const OF_ROW: usize = 16 + 3 * 4;
         self.stages * 2 * (self.rows + self.columns) * LINE + self.rows * OF_ROW
     }
