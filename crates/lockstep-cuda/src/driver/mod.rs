@@ -50,6 +50,14 @@ pub struct DeviceFacts {
     pub driver: DriverVersion,
 }
 
+impl DeviceFacts {
+    /// Whether it is an H100 or its like, whose matrix units read shared memory by themselves. Kernels that use that run on no
+    /// other GPU, not even on later ones.
+    pub(crate) fn is_hopper(&self) -> bool {
+        self.capability == [9, 0]
+    }
+}
+
 /// The newest CUDA that a driver supports, such as 12.0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DriverVersion {

@@ -20,9 +20,6 @@ use std::sync::{Mutex, PoisonError};
 /// Shared memory of a block up to which nothing has to be asked for.
 const PLAIN_SHARED: u32 = 48 * 1024;
 
-/// What an H100 and its like can: kernels that use it run on no other GPU, not even on later ones.
-const HOPPER: [u32; 2] = [9, 0];
-
 /// A GPU, by its primary context: the one that all users of the driver in a process share.
 pub(super) struct CudaDevice {
     library: &'static Library,
@@ -111,8 +108,8 @@ impl CudaDevice {
             return Ok(module as Handle);
         }
         let mut module: Handle = std::ptr::null_mut();
-        let is_hopper = self.facts.capability == HOPPER;
-        let ptx = file.hopper.filter(|_| is_hopper).unwrap_or(file.ptx);
+        let hopper = file.hopper.filter(|_| self.facts.is_hopper());
+        let ptx = hopper.unwrap_or(file.ptx);
         let text = c_text(&ahead::ptx(ptx, self.begins_ahead))?;
         let doing = format!("loading the kernels of {}", file.name);
         // SAFETY: a place for a handle, and a text that ends with a zero.

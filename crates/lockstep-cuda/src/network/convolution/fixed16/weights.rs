@@ -85,8 +85,15 @@ const PIECES: [usize; 2] = [TILE[0] / 16, TILE[1] / 16];
 /// Bytes that the threads of a block share: both slices of three stages, of which a line is a piece longer than the tile.
 const SHARED: usize = 3 * 2 * DEPTH * (TILE[0] + 16 + TILE[1] + 16);
 
-/// Blocks that keep a large GPU busy.
-const ENOUGH_BLOCKS: usize = 2 * MULTIPROCESSORS;
+/// Parts that are enough for any layer.
+const MOST_PARTS: usize = 2 * MULTIPROCESSORS;
+
+/// Blocks that a large GPU computes at a time. What one of them then takes, in microseconds: for each step of the depth, and beside
+/// them; and what it takes to write and read the sum of a part. As measured on an H200 (decision 66).
+const BLOCKS: usize = 2 * MULTIPROCESSORS;
+const STEP_COST: f64 = 0.95;
+const BLOCK_COST: f64 = 6.0;
+const SUM_COST: f64 = 16.0 / 3e6;
 
 /// The gradient by the weights of a layer.
 #[derive(Debug, Clone, Copy)]
@@ -233,10 +240,24 @@ fn tiles(weights: &Weights) -> [usize; 2] {
     ]
 }
 
-/// Into how many parts the pixels of a lane are cut.
+/// Into how many parts the pixels of a lane are cut: so many that a large GPU is best used, as two blocks on each multiprocessor
+/// take their parts.
 fn parts(weights: &Weights, lanes: usize, pixels: usize) -> usize {
     let [down, across] = tiles(weights);
-    let wanted = ENOUGH_BLOCKS.div_ceil((down * across * lanes).max(1));
-    let least = pixels.div_ceil(MOST_PIXELS);
-    wanted.min(pixels.div_ceil(FEW_PIXELS)).max(least).max(1)
+    let tiles = down * across * lanes;
+    let least = pixels.div_ceil(MOST_PIXELS).max(1);
+    let most = pixels.div_ceil(FEW_PIXELS).min(MOST_PARTS).max(least);
+    let cost = |parts: usize| {
+        let turns = (tiles * parts).div_ceil(BLOCKS);
+        let of_turn = pixels.div_ceil(parts).div_ceil(DEPTH) as f64 * STEP_COST + BLOCK_COST;
+        let sums = if parts > 1 {
+            lanes * parts * weights.range.len()
+        } else {
+            0
+        };
+        turns as f64 * of_turn + sums as f64 * SUM_COST
+    };
+    let all = least..=most;
+    all.min_by(|&one, &other| cost(one).total_cmp(&cost(other)))
+        .unwrap_or(least)
 }
