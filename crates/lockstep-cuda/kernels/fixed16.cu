@@ -235,15 +235,10 @@ DEVICE void product(const Fixed16Product &a) {
     else finish<T, BACK, 1>(a, shared, done, left, count);
 }
 
-#ifdef HOPPER
-constexpr bool HAS_MORE_MEMORY = true;
-#else
-constexpr bool HAS_MORE_MEMORY = false;
-#endif
-typedef Fixed16Tile<2, 4, 4, 4, HAS_MORE_MEMORY ? 5 : 2> LargeTile;
-typedef Fixed16Tile<2, 2, 4, 4, HAS_MORE_MEMORY ? 4 : 3> MediumTile;
+typedef Fixed16Tile<2, 4, 4, 4, 2> LargeTile;
+typedef Fixed16Tile<2, 2, 4, 4, 3> MediumTile;
 typedef Fixed16Tile<4, 1, 2, 4, 3> TallTile;
-typedef Fixed16Tile<2, 2, 2, 2, HAS_MORE_MEMORY ? 4 : 3> SmallTile;
+typedef Fixed16Tile<2, 2, 2, 2, 3> SmallTile;
 
 #define PRODUCTS(name, BACK, NARROW)                                                                                               \
     KERNEL_BESIDE(name##_large, LargeTile::THREADS, 1, Fixed16Product) { product<LargeTile, BACK, NARROW>(a); }                    \

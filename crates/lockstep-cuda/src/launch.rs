@@ -12,8 +12,6 @@ pub(crate) struct Launch {
     file: &'static KernelFile,
     kernel: &'static str,
     grid: Grid,
-    /// What the threads of a block share on an H100 and its like, if it is another amount there.
-    shared_on_hopper: Option<u32>,
     arguments: Box<dyn Arguments>,
 }
 
@@ -33,7 +31,6 @@ impl Launch {
                 threads: kernel.threads,
                 shared: 0,
             },
-            shared_on_hopper: None,
             arguments: Box::new(arguments),
         }
     }
@@ -61,16 +58,8 @@ impl Launch {
         self
     }
 
-    /// The same with another amount on an H100 and its like, which have more of it.
-    pub(crate) fn sharing_on_hopper(mut self, bytes: usize) -> Self {
-        self.shared_on_hopper = Some(bytes as u32);
-        self
-    }
-
     /// The same with its function, which the device loads.
-    pub(crate) fn load(mut self, device: &dyn Device) -> Result<LoadedLaunch, CudaError> {
-        let on_hopper = self.shared_on_hopper.filter(|_| device.facts().is_hopper());
-        self.grid.shared = on_hopper.unwrap_or(self.grid.shared);
+    pub(crate) fn load(self, device: &dyn Device) -> Result<LoadedLaunch, CudaError> {
         Ok(LoadedLaunch {
             kernel: self.kernel,
             function: device.function(self.file, self.kernel, self.grid.shared)?,

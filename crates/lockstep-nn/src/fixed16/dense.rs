@@ -4,8 +4,8 @@
 //! own, so that what is said of it does not depend on others. The gradient of the bias is summed in single precision, as
 //! ever.
 
-use super::block::{COLUMNS, DEPTH, Left, ROWS, Session};
 use super::Precision;
+use super::block::{COLUMNS, DEPTH, Left, ROWS, Session};
 use super::cast::{bytes, bytes_mut, words_mut};
 use super::engine::Engine;
 use super::product::{Product, apart};

@@ -100,7 +100,10 @@ fn the_plan_says_what_computes_it() {
     // A GPU of a worker has matrix units of its own, so that what is here says nothing.
     let on_gpu = [&FIXED16[..], &["--set", "train.device=cuda"]].concat();
     let said = place.said(&[&plan[..], &on_gpu].concat());
-    assert!(!said.contains("here by ") && !said.contains("AMX"), "{said}");
+    assert!(
+        !said.contains("here by ") && !said.contains("AMX"),
+        "{said}"
+    );
 }
 
 #[test]

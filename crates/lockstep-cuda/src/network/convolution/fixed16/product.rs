@@ -46,8 +46,8 @@ struct Tile {
     rows: usize,
     columns: usize,
     threads: u32,
-    /// Parts of the depth that are in shared memory or on their way; and on an H100 and its like.
-    stages: [usize; 2],
+    /// Parts of the depth that are in shared memory or on their way.
+    stages: usize,
     /// Columns from which on it is not half empty, and tiles that are enough to keep a large GPU busy.
     least_columns: usize,
     enough: usize,
@@ -55,10 +55,10 @@ struct Tile {
 
 impl Tile {
     /// Bytes that the threads of a block share: slices of all stages, and where rows are.
-    const fn shared(&self, stages: usize) -> usize {
+    const fn shared(&self) -> usize {
         const LINE: usize = 4 * 16;
         const OF_ROW: usize = 16 + 3 * 4;
-        stages * 2 * (self.rows + self.columns) * LINE + self.rows * OF_ROW
+        self.stages * 2 * (self.rows + self.columns) * LINE + self.rows * OF_ROW
     }
 
     fn count(&self, [rows, columns]: [usize; 2]) -> usize {
@@ -72,7 +72,7 @@ const TILES: [Tile; 4] = [
         rows: 128,
         columns: 128,
         threads: 256,
-        stages: [2, 5],
+        stages: 2,
         least_columns: 65,
         enough: 2 * MULTIPROCESSORS,
     },
@@ -80,7 +80,7 @@ const TILES: [Tile; 4] = [
         rows: 128,
         columns: 64,
         threads: 128,
-        stages: [3, 4],
+        stages: 3,
         least_columns: 33,
         enough: MULTIPROCESSORS,
     },
@@ -88,7 +88,7 @@ const TILES: [Tile; 4] = [
         rows: 128,
         columns: 32,
         threads: 128,
-        stages: [3, 3],
+        stages: 3,
         least_columns: 1,
         enough: MULTIPROCESSORS,
     },
@@ -96,7 +96,7 @@ const TILES: [Tile; 4] = [
         rows: 64,
         columns: 32,
         threads: 128,
-        stages: [3, 4],
+        stages: 3,
         least_columns: 1,
         enough: 0,
     },
@@ -190,8 +190,7 @@ fn push(
     };
     let kernel = Kernel::new(&FIXED16, name, tile.threads);
     let launch = Launch::new(&kernel, [tile.count(size), 1, times], arguments);
-    let [shared, on_hopper] = tile.stages.map(|stages| tile.shared(stages));
-    pass.push(launch.sharing(shared).sharing_on_hopper(on_hopper));
+    pass.push(launch.sharing(tile.shared()));
 }
 
 /// Appends the output.
@@ -276,7 +275,7 @@ mod tests {
         for (number, size) in sizes.into_iter().enumerate() {
             let (name, tile) = best(&FORWARD, size, 1).unwrap();
             assert_eq!(Some(name), FORWARD[number], "{size:?}");
-            assert!(tile.shared(tile.stages[0]) <= crate::launch::MOST_SHARED);
+            assert!(tile.shared() <= crate::launch::MOST_SHARED);
         }
         let narrow = best(&FORWARD_NARROW, [8, 8], 1).unwrap().0;
         assert_eq!(Some(narrow), FORWARD_NARROW[2]);
