@@ -136,7 +136,7 @@ fn best(
         let fits = size[1] >= tile.least_columns;
         kernel.filter(|_| fits).map(|kernel| (kernel, tile))
     });
-    let smallest = fitting.clone().last();
+    let smallest = fitting.clone().next_back();
     fitting
         .find(|(_, tile)| tile.count(size) * times >= tile.enough)
         .or(smallest)
