@@ -29,6 +29,14 @@ struct Fixed16Product {
     u32 padding[2];
     // Of a pixel's slice.
     u32 pieces;
+    // The pieces of the depth that are multiplied now. A depth that sums of 32 bits cannot hold is gone through in several
+    // launches, and the totals of all sums are kept until the last of them.
+    u32 first_piece;
+    u32 end_piece;
+    u64 *totals;
+    // Of a class of pixels.
+    u64 totals_of_class;
+    u32 is_last;
     Divisor across;
     // What is to be 0 afterwards.
     u32 *zeroed;
@@ -122,6 +130,17 @@ DEVICE void finish(const Fixed16Product &a, const float *sums, const DoneRows<T>
     }
 }
 
+// Adds what earlier launches came to to the sums of two neighbouring columns, and keeps that if it is not all.
+DEVICE void add_totals(const Fixed16Product &a, long long (&two)[2], u32 row, u32 rows, u32 column) {
+#pragma unroll
+    for (u32 k = 0; k < 2; k++) {
+        if (row >= rows || column + k >= a.columns) continue;
+        u64 *total = a.totals + blockIdx.z * a.totals_of_class + (u64)row * a.columns + column + k;
+        if (a.first_piece > 0) two[k] += (long long)*total;
+        if (!a.is_last) *total = (u64)two[k];
+    }
+}
+
 // Where the window of a row begins: in its image, and where that begins among all pixels.
 struct __align__(16) WindowPlace {
     int y;
@@ -166,7 +185,7 @@ DEVICE void product(const Fixed16Product &a) {
     const u32 line = threadIdx.x / PART, to = Lines::place(line, threadIdx.x % PART * PIECE);
     static_assert(STEP % 8 == 0, "a piece has the same place in all lines of a thread");
     const u32 places_across = NARROW ? (a.kernel[1] + 3) / 4 : a.kernel[1], places = NARROW ? places_across : across.places;
-    u32 place_y = 0, place_x = 0, piece = threadIdx.x % PART;
+    u32 place_y = 0, place_x = 0, piece = a.first_piece + threadIdx.x % PART;
     auto normalise = [&]() {
         while (piece >= a.pieces) {
             piece -= a.pieces;
@@ -175,7 +194,8 @@ DEVICE void product(const Fixed16Product &a) {
             if (++place_y >= down.places) return;
         }
     };
-    const u32 pieces = down.places * places * a.pieces;
+    const u32 all = down.places * places * a.pieces, end = all < a.end_piece ? all : a.end_piece;
+    const u32 pieces = a.first_piece < end ? end - a.first_piece : 0;
     if (pieces > 0) normalise();
     auto bring = [&](u8 *stage) {
         const bool is_there = place_y < down.places;
@@ -224,11 +244,15 @@ DEVICE void product(const Fixed16Product &a) {
         for (u32 j = 0; j < Lines::BROAD; j++) {
 #pragma unroll
             for (u32 k = 0; k < 4; k += 2) {
-                float *to = shared + Lines::row(i, k) * DONE_LINE<T> + Lines::column(j, k);
-                *(float2 *)to = make_float2(__ll2float_rn(sums.sum(i, j, k)), __ll2float_rn(sums.sum(i, j, k + 1)));
+                const u32 row = Lines::row(i, k), column = Lines::column(j, k);
+                long long two[2] = {sums.sum(i, j, k), sums.sum(i, j, k + 1)};
+                if (a.totals) add_totals(a, two, top + row, rows, left + column);
+                float *to = shared + row * DONE_LINE<T> + column;
+                *(float2 *)to = make_float2(__ll2float_rn(two[0]), __ll2float_rn(two[1]));
             }
         }
     }
+    if (a.totals && !a.is_last) return;
     __syncthreads();
     const u32 count = rows - top < T::ROWS ? rows - top : T::ROWS;
     if (a.columns % 4 == 0) finish<T, BACK, 4>(a, shared, done, left, count);

@@ -30,7 +30,20 @@ pub(super) fn many_pixels() -> Vec<Case> {
         let input = Dims::image(65, 64, 16);
         Case::new(name, NamedLayer::stack(layers), input, 5).in_fixed16()
     };
-    [20, 40, 256].map(case).into()
+    // Depths that 32 bits cannot hold the sums of: of an output, and of a gradient by the input.
+    let deep = |layers: [usize; 2], inputs| {
+        let name = format!("{inputs} inputs, {} and {} outputs", layers[0], layers[1]);
+        let layers = NamedLayer::stack(layers.map(linear));
+        let mut case = Case::new(name, layers, Dims::vector(inputs), 2).in_fixed16();
+        // As large as slices can be, so that they do come to more.
+        case.inputs.fill(0.99);
+        case.values.fill(0.99 / 16.0);
+        case
+    };
+    let pixels = [20, 40, 256].map(case).into_iter();
+    pixels
+        .chain([deep([3, 2], 140_000), deep([70_000, 2], 3)])
+        .collect()
 }
 
 /// Two blocks as ResNet has them, with shortcuts of both kinds.

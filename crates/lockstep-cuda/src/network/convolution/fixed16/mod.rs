@@ -4,8 +4,10 @@
 //! and of the gradient by the input, `fixed16_weights.cu` those of the gradient by the weights. The slices of a layer's input
 //! stay until the way back, where they are an operand once more.
 
+mod matrix;
 mod product;
 mod slices;
+mod tiles;
 mod weights;
 
 use super::super::chain::{Backward, Forward, Layer};
@@ -16,7 +18,9 @@ use super::Convolution;
 use super::bias::BiasMemory;
 use crate::error::CudaError;
 use lockstep_nn::{Dims, Factored, PANEL, Window};
-use slices::{SlicedImages, SlicedMatrix, before_backward, before_forward, pieces, words};
+use matrix::SlicedMatrix;
+use product::Totals;
+use slices::{SlicedImages, before_backward, before_forward, pieces, words};
 use std::ops::Range;
 use weights::WeightGradient;
 
@@ -65,6 +69,7 @@ pub(crate) struct Fixed16Layer {
     images: SlicedImages,
     errors: SlicedImages,
     matrix: SlicedMatrix,
+    totals: Totals,
     gradient: WeightGradient,
     bias: BiasMemory,
 }
@@ -111,6 +116,7 @@ impl Fixed16Layer {
             images: SlicedImages::kept(input, weights.words_of_pixel(), rows, planner),
             errors: SlicedImages::borrowed(output, trained, planner),
             matrix: SlicedMatrix::new(&weights, planner),
+            totals: Totals::new(&convolution, planner),
             gradient: WeightGradient::new(&convolution, &weights, planner),
             bias: BiasMemory::new(&convolution, planner),
             weights,
@@ -129,12 +135,13 @@ impl Layer for Fixed16Layer {
             convolution,
             images,
             matrix,
+            totals,
             ..
         } = self;
         let weights = (matrix, &self.weights);
         before_forward(pass, (images, x), weights, &self.errors);
         let layer = (convolution, &self.weights);
-        product::forward(pass, layer, (images, matrix), y, then);
+        product::forward(pass, layer, (images, matrix, *totals), y, then);
     }
 
     fn backward(&self, pass: &mut Pass<'_>, backward: Backward) {
@@ -144,6 +151,7 @@ impl Layer for Fixed16Layer {
             images,
             errors,
             matrix,
+            totals,
             ..
         } = self;
         let Backward { x, dy, dx, below } = backward;
@@ -151,7 +159,8 @@ impl Layer for Fixed16Layer {
         let wants_dx = dx.is_some();
         before_backward(pass, (errors, dy), (matrix, weights), wants_dx);
         if let Some(dx) = dx {
-            product::input_gradient(pass, convolution, (errors, matrix), [x, dx], below);
+            let operands = (errors, matrix, *totals);
+            product::input_gradient(pass, convolution, operands, [x, dx], below);
         }
         let layer = (convolution, weights);
         let sums = (sums, bias);

@@ -2,11 +2,13 @@
 
 use super::super::super::divisor::Divisor;
 use super::super::super::pass::Pass;
+use super::super::super::planner::Planner;
 use super::super::super::pointwise::Pointwise;
-use super::super::super::product::MULTIPROCESSORS;
 use super::super::Convolution;
-use super::Weights;
-use super::slices::{Fixed16Scale, SlicedImages, SlicedMatrix, Slices, pieces};
+use super::matrix::SlicedMatrix;
+use super::slices::{Fixed16Scale, SlicedImages, Slices, pieces};
+use super::tiles::{FORWARD, FORWARD_NARROW, INPUT_GRADIENT, TileKernels, best};
+use super::{PIECE, Weights};
 use crate::arguments::{Pointer, arguments};
 use crate::kernels::{FIXED16, Kernel};
 use crate::launch::Launch;
@@ -34,112 +36,16 @@ arguments! {
         stride: [u32; 2],
         padding: [u32; 2],
         pieces: u32,
+        first_piece: u32,
+        end_piece: u32,
+        totals: Pointer<u64>,
+        totals_of_class: u64,
+        is_last: u32,
         across: Divisor,
         zeroed: Pointer<u32>,
         zeros: u32,
         pointwise: Pointwise,
     }
-}
-
-/// A size of tiles, as the kernels have it.
-struct Tile {
-    rows: usize,
-    columns: usize,
-    threads: u32,
-    /// Parts of the depth that are in shared memory or on their way.
-    stages: usize,
-    /// Columns from which on it is not half empty, and tiles that are enough to keep a large GPU busy.
-    least_columns: usize,
-    enough: usize,
-}
-
-impl Tile {
-    /// Bytes that the threads of a block share: slices of all stages, and where rows are.
-    const fn shared(&self) -> usize {
-        const LINE: usize = 4 * 16;
-        const OF_ROW: usize = 16 + 3 * 4;
-        self.stages * 2 * (self.rows + self.columns) * LINE + self.rows * OF_ROW
-    }
-
-    fn count(&self, [rows, columns]: [usize; 2]) -> usize {
-        rows.div_ceil(self.rows) * columns.div_ceil(self.columns)
-    }
-}
-
-/// From the largest to the smallest: a larger one reads less for each of its sums.
-const TILES: [Tile; 4] = [
-    Tile {
-        rows: 128,
-        columns: 128,
-        threads: 256,
-        stages: 2,
-        least_columns: 65,
-        enough: 2 * MULTIPROCESSORS,
-    },
-    Tile {
-        rows: 128,
-        columns: 64,
-        threads: 128,
-        stages: 3,
-        least_columns: 33,
-        enough: MULTIPROCESSORS,
-    },
-    Tile {
-        rows: 128,
-        columns: 32,
-        threads: 128,
-        stages: 3,
-        least_columns: 1,
-        enough: MULTIPROCESSORS,
-    },
-    Tile {
-        rows: 64,
-        columns: 32,
-        threads: 128,
-        stages: 3,
-        least_columns: 1,
-        enough: 0,
-    },
-];
-
-/// A kernel for each size of tiles, if there is one.
-type TileKernels = [Option<&'static str>; TILES.len()];
-
-const FORWARD: TileKernels = [
-    Some("fixed16_forward_large"),
-    Some("fixed16_forward_medium"),
-    Some("fixed16_forward_tall"),
-    Some("fixed16_forward_small"),
-];
-const FORWARD_NARROW: TileKernels = [
-    None,
-    Some("fixed16_forward_narrow_medium"),
-    Some("fixed16_forward_narrow_tall"),
-    None,
-];
-const INPUT_GRADIENT: TileKernels = [
-    Some("fixed16_input_gradient_large"),
-    Some("fixed16_input_gradient_medium"),
-    Some("fixed16_input_gradient_tall"),
-    Some("fixed16_input_gradient_small"),
-];
-
-/// The kernel for a product of so many rows and columns, so many times, and its tiles: the largest of which there are enough, or
-/// else the smallest.
-fn best(
-    kernels: &TileKernels,
-    size: [usize; 2],
-    times: usize,
-) -> Option<(&'static str, &'static Tile)> {
-    let all = TILES.iter().zip(kernels);
-    let mut fitting = all.filter_map(|(tile, &kernel)| {
-        let fits = size[1] >= tile.least_columns;
-        kernel.filter(|_| fits).map(|kernel| (kernel, tile))
-    });
-    let smallest = fitting.clone().next_back();
-    fitting
-        .find(|(_, tile)| tile.count(size) * times >= tile.enough)
-        .or(smallest)
 }
 
 /// What both products have in common.
@@ -173,10 +79,49 @@ fn product(
     }
 }
 
+/// Pieces of a depth that sums of 32 bits can hold, whatever they are.
+const MOST_PIECES: usize = 65_536 / PIECE;
+
+/// Room for the totals of products whose depth is gone through in several launches, as that of a dense layer on large images.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Totals(DeviceSlice<u64>);
+
+impl Totals {
+    pub(super) fn new(convolution: &Convolution, planner: &mut Planner) -> Self {
+        let Convolution { input, output, .. } = convolution;
+        let (forth, back) = (convolution.pixels_of(true), convolution.pixels_of(false));
+        let forward = planner.rows * forth * output.channels;
+        let backward = planner.trained_rows * back * input.channels;
+        let needed = [(input, forward), (output, backward)]
+            .into_iter()
+            .filter(|(from, _)| {
+                let places: usize = convolution.window.kernel.iter().product();
+                places * pieces(from.channels) > MOST_PIECES
+            });
+        let numbers = needed.map(|(_, numbers)| numbers).max();
+        Self(planner.borrow(numbers.unwrap_or(0)))
+    }
+}
+
+impl Convolution {
+    /// Pixels of an image of outputs; or of inputs, as many for each class of them as the largest has.
+    fn pixels_of(&self, outputs: bool) -> usize {
+        match outputs {
+            true => self.output.pixels(),
+            false => {
+                let [vertical, horizontal] = self.window.stride;
+                let of_class =
+                    self.input.height.div_ceil(vertical) * self.input.width.div_ceil(horizontal);
+                of_class * vertical * horizontal
+            }
+        }
+    }
+}
+
 /// Appends the product: of so many pixels, and so many times.
 fn push(
     pass: &mut Pass<'_>,
-    kernels: &TileKernels,
+    (kernels, totals): (&TileKernels, Totals),
     (pixels, times): (usize, usize),
     arguments: Fixed16Product,
 ) {
@@ -184,20 +129,29 @@ fn push(
     let Some((name, tile)) = best(kernels, size, times) else {
         return;
     };
-    let arguments = Fixed16Product {
-        across: Divisor::new(size[1].div_ceil(tile.columns)),
-        ..arguments
-    };
-    let kernel = Kernel::new(&FIXED16, name, tile.threads);
-    let launch = Launch::new(&kernel, [tile.count(size), 1, times], arguments);
-    pass.push(launch.sharing(tile.shared()));
+    let places: u32 = arguments.kernel.iter().product();
+    let all = (places * arguments.pieces) as usize;
+    for first in (0..all).step_by(MOST_PIECES) {
+        let arguments = Fixed16Product {
+            across: Divisor::new(size[1].div_ceil(tile.columns)),
+            first_piece: first as u32,
+            end_piece: (first + MOST_PIECES).min(all) as u32,
+            totals: totals.0.pointer_if_any(),
+            totals_of_class: (size[0] * size[1]) as u64,
+            is_last: (first + MOST_PIECES >= all).into(),
+            ..arguments
+        };
+        let kernel = Kernel::new(&FIXED16, name, tile.threads);
+        let launch = Launch::new(&kernel, [tile.count(size), 1, times], arguments);
+        pass.push(launch.sharing(tile.shared()));
+    }
 }
 
 /// Appends the output.
 pub(super) fn forward(
     pass: &mut Pass<'_>,
     (convolution, weights): (&Convolution, &Weights),
-    (images, matrix): (&SlicedImages, &SlicedMatrix),
+    (images, matrix, totals): (&SlicedImages, &SlicedMatrix, Totals),
     y: DeviceSlice<f32>,
     then: Pointwise,
 ) {
@@ -228,14 +182,15 @@ pub(super) fn forward(
         ),
         false => (&FORWARD, arguments),
     };
-    push(pass, kernels, (pass.rows * output.pixels(), 1), arguments);
+    let pixels = pass.rows * output.pixels();
+    push(pass, (kernels, totals), (pixels, 1), arguments);
 }
 
 /// Appends the gradient by the input `x`.
 pub(super) fn input_gradient(
     pass: &mut Pass<'_>,
     convolution: &Convolution,
-    (errors, matrix): (&SlicedImages, &SlicedMatrix),
+    (errors, matrix, totals): (&SlicedImages, &SlicedMatrix, Totals),
     [x, dx]: [DeviceSlice<f32>; 2],
     below: Pointwise,
 ) {
@@ -246,8 +201,6 @@ pub(super) fn input_gradient(
         ..
     } = convolution;
     let [vertical, horizontal] = window.stride;
-    // Of the largest class, which has the first pixel of every step.
-    let pixels = input.height.div_ceil(vertical) * input.width.div_ceil(horizontal);
     let arguments = Fixed16Product {
         x: x.pointer(),
         to: dx.pointer(),
@@ -259,25 +212,7 @@ pub(super) fn input_gradient(
             (&matrix.backward, matrix),
         )
     };
-    let size = (pass.rows * pixels, vertical * horizontal);
-    push(pass, &INPUT_GRADIENT, size, arguments);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_size_of_tiles_is_the_best_for_some_product() {
-        // The conformance suite has networks with these.
-        let pixels = 5 * 65 * 64;
-        let sizes = [[pixels, 256], [pixels, 40], [pixels, 20], [32, 512]];
-        for (number, size) in sizes.into_iter().enumerate() {
-            let (name, tile) = best(&FORWARD, size, 1).unwrap();
-            assert_eq!(Some(name), FORWARD[number], "{size:?}");
-            assert!(tile.shared() <= crate::launch::MOST_SHARED);
-        }
-        let narrow = best(&FORWARD_NARROW, [8, 8], 1).unwrap().0;
-        assert_eq!(Some(narrow), FORWARD_NARROW[2]);
-    }
+    let classes = vertical * horizontal;
+    let size = (pass.rows * convolution.pixels_of(false) / classes, classes);
+    push(pass, (&INPUT_GRADIENT, totals), size, arguments);
 }

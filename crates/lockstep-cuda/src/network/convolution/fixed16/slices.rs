@@ -3,6 +3,7 @@
 use super::super::super::divisor::Divisor;
 use super::super::super::pass::{Pass, PassKind};
 use super::super::super::planner::Planner;
+use super::matrix::{SlicedMatrix, SlicedWeights};
 use super::{PIECE, WORD, Weights};
 use crate::arguments::{Pointer, arguments};
 use crate::kernels::{FIXED16_SLICES, Kernel};
@@ -48,25 +49,6 @@ arguments! {
         blocks: u32,
     }
 
-    struct SlicedWeights {
-        from: Pointer<f32>,
-        largest: Pointer<u32>,
-        scale: Pointer<Fixed16Scale>,
-        upper: Pointer<u8>,
-        lower: Pointer<u8>,
-        inputs: u32,
-        outputs: Divisor,
-        places: Divisor,
-        across: Divisor,
-        width: u32,
-        rows: u32,
-        panel: Divisor,
-        turned: u32,
-        words_of_place: Divisor,
-        words: u32,
-        blocks: u32,
-    }
-
     struct Fixed16Slice {
         rows: SlicedRows,
         weights: SlicedWeights,
@@ -76,7 +58,8 @@ arguments! {
 // SAFETY: two numbers, without a gap.
 unsafe impl Plain for Fixed16Scale {}
 
-const THREADS: usize = 128;
+/// Threads of a block.
+pub(super) const THREADS: usize = 128;
 const BEGIN: Kernel<Fixed16Begin> = Kernel::new(&FIXED16_SLICES, "fixed16_begin", THREADS as u32);
 const SLICE: Kernel<Fixed16Slice> = Kernel::new(&FIXED16_SLICES, "fixed16_slice", THREADS as u32);
 
@@ -95,7 +78,7 @@ pub(super) struct Slices {
 }
 
 impl Slices {
-    fn new(words: usize, mut take: impl FnMut(usize) -> DeviceSlice<u32>) -> Self {
+    pub(super) fn new(words: usize, mut take: impl FnMut(usize) -> DeviceSlice<u32>) -> Self {
         Self {
             upper: take(words),
             lower: take(words),
@@ -234,76 +217,6 @@ impl SlicedImages {
             row: Divisor::new(of_row),
             words: words as u32,
             blocks: words.div_ceil(THREADS * WORDS_EACH) as u32,
-        }
-    }
-}
-
-/// The weights, sliced for both products that have them.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct SlicedMatrix {
-    pub(super) forward: Slices,
-    pub(super) backward: Slices,
-    pub(super) scale: DeviceSlice<Fixed16Scale>,
-}
-
-impl SlicedMatrix {
-    pub(super) fn new(weights: &Weights, planner: &mut Planner) -> Self {
-        let Weights {
-            inputs,
-            outputs,
-            kernel,
-            ..
-        } = *weights;
-        let forward = outputs * kernel[0] * weights.pieces_of_line() * (PIECE / WORD);
-        let backward = inputs * kernel[0] * kernel[1] * words(outputs);
-        Self {
-            scale: planner.keep(1),
-            forward: Slices::new(forward, |words| planner.borrow(words)),
-            backward: Slices::new(backward, |words| planner.borrow(words)),
-        }
-    }
-
-    /// For the product that sums over the outputs, or with the largest magnitude of the weights over the inputs.
-    fn slice(
-        &self,
-        pass: &Pass<'_>,
-        weights: &Weights,
-        largest: Option<Pointer<u32>>,
-    ) -> SlicedWeights {
-        let Weights {
-            inputs,
-            outputs,
-            kernel: [height, width],
-            panel,
-            ref range,
-        } = *weights;
-        let (slices, words_of_place) = match largest {
-            Some(_) => (&self.forward, weights.words_of_pixel()),
-            None => (&self.backward, words(outputs)),
-        };
-        let across = match weights.is_narrow() && largest.is_some() {
-            true => weights.pieces_of_line() * (PIECE / WORD),
-            false => width,
-        };
-        let [upper, lower] = slices.pointers();
-        let words = slices.upper.len();
-        SlicedWeights {
-            from: pass.values(range),
-            largest: largest.unwrap_or_default(),
-            scale: self.scale.pointer(),
-            upper,
-            lower,
-            inputs: inputs as u32,
-            outputs: Divisor::new(outputs),
-            places: Divisor::new(height * across),
-            across: Divisor::new(across),
-            width: width as u32,
-            rows: (height * width * inputs) as u32,
-            panel: Divisor::new(panel),
-            turned: largest.is_none().into(),
-            words_of_place: Divisor::new(words_of_place),
-            words: words as u32,
-            blocks: words.div_ceil(THREADS) as u32,
         }
     }
 }
