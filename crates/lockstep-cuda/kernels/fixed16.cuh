@@ -94,12 +94,15 @@ struct WarpPlace {
     }
 };
 
-#ifndef EMULATED
 // c += a b, 16 by 8 sums over 32 numbers of the depth.
 DEVICE void multiply(int (&c)[4], const u32 (&a)[4], const u32 (&b)[2]) {
+#ifdef EMULATED
+    emulator::multiply_bytes(c, a, b);
+#else
     asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
         : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#endif
 }
 
 template <class T>
@@ -118,24 +121,31 @@ DEVICE void multiply_all(Fixed16Sums<T::TALL, T::BROAD> &sums, const Operands<T>
 // Four matrices of 8 lines by 16 bytes; each eight threads of the warp say where the lines of one begin. A thread has four
 // bytes of a line of each.
 DEVICE void read_lines(u32 (&to)[4], const u8 *line) {
+#ifdef EMULATED
+    emulator::read_matrices(to, line, false);
+#else
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                  : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
                  : "r"((u32)__cvta_generic_to_shared(line))
                  : "memory");
+#endif
 }
 
 // The same turned: a thread has two neighbouring bytes of two lines of each.
 DEVICE void read_turned(u32 (&to)[4], const u8 *line) {
+#ifdef EMULATED
+    emulator::read_matrices(to, line, true);
+#else
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                  : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
                  : "r"((u32)__cvta_generic_to_shared(line))
                  : "memory");
+#endif
 }
 
 // Of four lines that two words have two neighbouring bytes of, the first ones or the second ones.
 DEVICE u32 first_of_pairs(u32 a, u32 b) { return __byte_perm(a, b, 0x6420); }
 DEVICE u32 second_of_pairs(u32 a, u32 b) { return __byte_perm(a, b, 0x7531); }
-#endif
 
 DEVICE void copy_word(u8 *shared, const u8 *from, bool is_inside) { copy4((float *)shared, (const float *)from, is_inside); }
 DEVICE void copy_piece(u8 *shared, const u8 *from, bool is_inside) { copy16((float *)shared, (const float *)from, is_inside); }
@@ -178,29 +188,6 @@ DEVICE void multiply_lines(int (&c)[16][4], u64 a, u64 b) {
                  "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, %64, %65, p;}"
                  : SUMS_16(0), SUMS_16(4), SUMS_16(8), SUMS_16(12)
                  : "l"(a), "l"(b));
-}
-#endif
-
-#ifdef EMULATED
-// The products of a part, number by number.
-template <class L, class Sums>
-DEVICE void multiply_plainly(Sums &sums, const u8 *stage) {
-    for (u32 i = 0; i < L::TALL; i++) {
-        for (u32 j = 0; j < L::BROAD; j++) {
-            for (u32 k = 0; k < 4; k++) {
-                const u32 row = L::row(i, k), column = L::column(j, k);
-                int upper = 0, mixed = 0;
-                for (u32 depth = 0; depth < L::DEPTH; depth++) {
-                    const int a[2] = {(signed char)*L::left(stage, 0, row, depth), (signed char)*L::left(stage, 1, row, depth)};
-                    const int b[2] = {(signed char)*L::right(stage, 0, column, depth), (signed char)*L::right(stage, 1, column, depth)};
-                    upper += a[0] * b[0];
-                    mixed += a[0] * b[1] + a[1] * b[0];
-                }
-                sums.upper[i][j][k] += upper;
-                sums.mixed[i][j][k] += mixed;
-            }
-        }
-    }
 }
 #endif
 
@@ -265,9 +252,6 @@ struct DepthLines {
     }
     static DEVICE void show() {}
     static DEVICE void wait() {}
-#ifdef EMULATED
-    static DEVICE void multiply(Sums &sums, const u8 *stage) { multiply_plainly<DepthLines>(sums, stage); }
-#else
     static DEVICE void multiply(Sums &sums, const u8 *stage) {
         const WarpPlace own = WarpPlace::own<T>();
         const u32 thread = threadIdx.x % WARP;
@@ -292,7 +276,6 @@ struct DepthLines {
             multiply_all<T>(sums, x);
         }
     }
-#endif
 #endif
 };
 
@@ -323,9 +306,6 @@ struct EdgeLines {
     static DEVICE void show() {}
     static DEVICE void wait() {}
 
-#ifdef EMULATED
-    static DEVICE void multiply(Sums &sums, const u8 *stage) { multiply_plainly<EdgeLines>(sums, stage); }
-#else
     // The depth's order within a product does not matter, if it is the same for both.
     static DEVICE void multiply(Sums &sums, const u8 *stage) {
         const WarpPlace own = WarpPlace::own<T>();
@@ -353,7 +333,6 @@ struct EdgeLines {
             multiply_all<T>(sums, x);
         }
     }
-#endif
 };
 
 // Goes through the parts of a depth: `bring(stage)` begins the copies of the next one.

@@ -61,7 +61,7 @@ mod emulated {
     #[test]
     fn the_emulated_gpu_has_the_processors_bits_in_fixed16() {
         if let Some(driver) = emulated() {
-            conformance::in_fixed16(&driver, 3);
+            conformance::in_fixed16(&driver, 6);
         }
     }
 

@@ -260,6 +260,46 @@ inline T exchange(T value, u32 from) {
     return other;
 }
 
+// What a warp's threads show each other of the operands of a matrix unit.
+static thread_local u32 shown_operands[MOST_THREADS][6];
+
+// c += a b of signed bytes, 16 by 8 sums over a depth of 32, in the registers of a warp as `mma.m16n8k32` has them: a thread
+// has the rows of its group, and 4 numbers of the depth in each word.
+inline void multiply_bytes(int (&c)[4], const u32 (&a)[4], const u32 (&b)[2]) {
+    const u32 t = running.thread.x, first = t / WARP_THREADS * WARP_THREADS, group = t % WARP_THREADS / 4, within = t % 4;
+    std::memcpy(shown_operands[t], a, sizeof(a));
+    std::memcpy(shown_operands[t] + 4, b, sizeof(b));
+    wait(FOR_WARP);
+    for (u32 k = 0; k < 4; k++) {
+        const u32 column = 2 * within + k % 2;
+        for (u32 depth = 0; depth < 32; depth++) {
+            const u32 word = depth / 16, thread = depth % 16 / 4, byte = 8 * (depth % 4);
+            const u32 left = shown_operands[first + 4 * group + thread][2 * word + k / 2];
+            const u32 right = shown_operands[first + 4 * column + thread][4 + word];
+            c[k] += (int)(signed char)(left >> byte) * (int)(signed char)(right >> byte);
+        }
+    }
+    wait(FOR_WARP);
+}
+
+// Four matrices of 8 lines by 8 halves of words, as `ldmatrix.x4` has them: eight threads each say where the lines of one begin.
+// A thread has two neighbours of a line; or turned, what two neighbouring lines have at one place.
+inline void read_matrices(u32 (&to)[4], const u8 *line, bool is_turned) {
+    Block &b = running;
+    const u32 t = b.thread.x, first = t / WARP_THREADS * WARP_THREADS, own = t % WARP_THREADS;
+    b.shown[t] = reinterpret_cast<u64>(line);
+    wait(FOR_WARP);
+    for (u32 m = 0; m < 4; m++) {
+        std::uint16_t halves[2];
+        for (u32 k = 0; k < 2; k++) {
+            const u32 row = is_turned ? own % 4 * 2 + k : own / 4, column = is_turned ? own / 4 : own % 4 * 2 + k;
+            std::memcpy(&halves[k], reinterpret_cast<const u8 *>(b.shown[first + 8 * m + row]) + 2 * column, 2);
+        }
+        to[m] = halves[0] | (u32)halves[1] << 16;
+    }
+    wait(FOR_WARP);
+}
+
 template <class To, class From>
 inline To bits(From from) {
     static_assert(sizeof(To) == sizeof(From), "as many bits");
@@ -316,6 +356,12 @@ inline double __longlong_as_double(long long x) { return emulator::bits<double>(
 inline u32 __float_as_uint(float x) { return emulator::bits<u32>(x); }
 inline float __uint_as_float(u32 x) { return emulator::bits<float>(x); }
 inline float __ll2float_rn(long long x) { return (float)x; }
+inline u32 __byte_perm(u32 x, u32 y, u32 selector) {
+    const u64 both = (u64)y << 32 | x;
+    u32 made = 0;
+    for (u32 k = 0; k < 4; k++) made |= (u32)(both >> 8 * (selector >> 4 * k & 7) & 0xff) << 8 * k;
+    return made;
+}
 inline int __float2int_rn(float x) { return (int)std::nearbyint(x); }
 
 // Blocks run one after the other.

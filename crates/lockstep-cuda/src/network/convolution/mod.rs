@@ -44,7 +44,7 @@ impl Convolution {
         Ok(match method {
             ConvolutionMethod::Winograd => Box::new(WinogradLayer::new(self, planner)),
             ConvolutionMethod::Direct => Box::new(DirectLayer::new(self, planner)),
-            ConvolutionMethod::Fixed16 => Box::new(Fixed16Layer::convolution(self, planner)),
+            ConvolutionMethod::Fixed16 => Box::new(Fixed16Layer::convolution(self, planner)?),
             ConvolutionMethod::Grouped { groups } => {
                 Box::new(GroupedLayer::new(self, groups, planner))
             }
@@ -70,15 +70,25 @@ mod tests {
             weight: 0..9 * 256,
             bias: None,
         };
-        let layer = |rows: usize| {
+        let layer = |method, input, rows: usize| {
             let mut planner = Planner::new([rows; 2], [(1, rows); 2], [0; 2]);
-            let convolution = convolution.clone();
-            let layer = convolution.layer(ConvolutionMethod::Winograd, &mut planner);
+            let convolution = Convolution {
+                input,
+                output: input,
+                ..convolution.clone()
+            };
+            let layer = convolution.layer(method, &mut planner);
             layer.map(|_| ())
         };
-        layer(511).unwrap();
-        let error = layer(512).unwrap_err().to_string();
+        layer(ConvolutionMethod::Winograd, shape, 511).unwrap();
+        let error = layer(ConvolutionMethod::Winograd, shape, 512);
+        let error = error.unwrap_err().to_string();
         let expected = "a convolution of images of 4194304 numbers, 512 at a time";
         assert!(error.contains(expected), "{error}");
+        // In fixed point, a channel is filled up to 16.
+        let thin = Dims::image(512, 512, 1);
+        layer(ConvolutionMethod::Fixed16, thin, 511).unwrap();
+        let error = layer(ConvolutionMethod::Fixed16, thin, 512);
+        assert!(error.is_err(), "more than is counted");
     }
 }

@@ -76,7 +76,13 @@ pub(crate) struct Fixed16Layer {
 
 impl Fixed16Layer {
     /// A convolution.
-    pub(super) fn convolution(convolution: Convolution, planner: &mut Planner) -> Self {
+    ///
+    /// # Errors
+    /// When there are more numbers than its kernels can count.
+    pub(super) fn convolution(
+        convolution: Convolution,
+        planner: &mut Planner,
+    ) -> Result<Self, CudaError> {
         let panel = convolution.output.channels;
         Self::new(convolution, panel, planner)
     }
@@ -86,8 +92,6 @@ impl Fixed16Layer {
     /// # Errors
     /// When there are more numbers than its kernels can count.
     pub(crate) fn dense(layer: &Factored, planner: &mut Planner) -> Result<Self, CudaError> {
-        let widest = layer.inputs.max(layer.outputs);
-        check_count("a dense layer", planner.rows, widest)?;
         let convolution = Convolution {
             window: Window {
                 kernel: [1, 1],
@@ -99,11 +103,22 @@ impl Fixed16Layer {
             weight: layer.weight(),
             bias: Some(layer.bias()),
         };
-        Ok(Self::new(convolution, PANEL, planner))
+        Self::new(convolution, PANEL, planner)
     }
 
-    fn new(convolution: Convolution, panel: usize, planner: &mut Planner) -> Self {
+    fn new(
+        convolution: Convolution,
+        panel: usize,
+        planner: &mut Planner,
+    ) -> Result<Self, CudaError> {
         let (input, output) = (convolution.input, convolution.output);
+        for image in [input, output] {
+            // Channels are filled up, so that there may be more numbers than the image has.
+            let numbers = image.pixels() * WORD * words(image.channels);
+            check_count("a layer in fixed16", planner.rows, numbers)?;
+        }
+        let lanes = planner.most_lanes();
+        check_count("gradients in fixed16", lanes, convolution.weight.len())?;
         let weights = Weights {
             inputs: input.channels,
             outputs: output.channels,
@@ -112,7 +127,7 @@ impl Fixed16Layer {
             range: convolution.weight.clone(),
         };
         let (rows, trained) = (planner.rows, planner.trained_rows);
-        Self {
+        Ok(Self {
             images: SlicedImages::kept(input, weights.words_of_pixel(), rows, planner),
             errors: SlicedImages::borrowed(output, trained, planner),
             matrix: SlicedMatrix::new(&weights, planner),
@@ -121,7 +136,7 @@ impl Fixed16Layer {
             bias: BiasMemory::new(&convolution, planner),
             weights,
             convolution,
-        }
+        })
     }
 }
 
