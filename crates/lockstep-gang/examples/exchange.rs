@@ -70,6 +70,7 @@ fn tcp_gang(plan: &Plan, encrypt: bool) -> Result<Vec<TcpCollective>, Box<dyn Er
                     listener: &listener,
                     peers,
                     encrypt,
+                    keepers: &[],
                     refused: &|refusal| eprintln!("{refusal}"),
                 };
                 TcpCollective::join(&mesh, plan, &member(rank))

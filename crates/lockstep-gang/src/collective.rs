@@ -99,6 +99,37 @@ pub trait CollectiveExt: Collective {
         self.all_gather(&[], &mut [])
     }
 
+    /// Collects bytes from every rank, of any length each, in rank order. Meant for what is rare: it goes through
+    /// [`all_gather`](Collective::all_gather), a few kilobytes at a time.
+    fn gather_bytes(&mut self, mine: &[u8]) -> Result<Vec<Vec<u8>>, GangError> {
+        let workers = self.plan().workers();
+        let mut lengths = vec![0.0; workers];
+        self.all_gather(&[mine.len() as f64], &mut lengths)?;
+        let lengths: Vec<usize> = lengths.into_iter().map(|length| length as usize).collect();
+        let longest = lengths.iter().copied().max().unwrap_or(0);
+        let mut all = vec![Vec::new(); workers];
+        let (mut words, mut gathered) = ([0.0; GATHER], vec![0.0; workers * GATHER]);
+        for begin in (0..longest).step_by(8 * GATHER) {
+            let count = (longest - begin).div_ceil(8).min(GATHER);
+            for (number, word) in words.iter_mut().take(count).enumerate() {
+                let rest = mine.get(begin + 8 * number..).unwrap_or(&[]);
+                let mut bytes = [0; 8];
+                let there = rest.len().min(8);
+                bytes[..there].copy_from_slice(&rest[..there]);
+                // Nobody computes with it, so that its bits stay what they are.
+                *word = f64::from_bits(u64::from_le_bytes(bytes));
+            }
+            let gathered = &mut gathered[..workers * count];
+            self.all_gather(&words[..count], gathered)?;
+            for (rank, words) in gathered.chunks(count).enumerate() {
+                let bytes = words.iter().flat_map(|word| word.to_bits().to_le_bytes());
+                let missing = lengths[rank].saturating_sub(begin);
+                all[rank].extend(bytes.take(missing));
+            }
+        }
+        Ok(all)
+    }
+
     /// Completes a vector of the plan's length of which each rank holds the chunks that it owns, such
     /// as the optimizer's state. Called by all ranks, between steps.
     fn exchange_owned(&mut self, vector: &mut [f32]) -> Result<(), GangError> {

@@ -13,6 +13,7 @@
 //! | [`Collective`] | the exchange, [step by step](collective): [`Solo`], [`ShmCollective`], [`TcpCollective`], and [`TreeCollective`] of the latter two |
 //! | [`SharingCollective`] | what ranks do for each other besides: [shares, products, common chunks](sharing) |
 //! | [`Segment`] | the memory that workers of one host share, and how a child process inherits it |
+//! | [`KeptState`], [`HeldMemory`] | copies of a gang's state that outlive a worker: in shared memory, and at other ranks |
 //! | [`Rendezvous`], [`Link`] | how workers find the coordinator, and what they then talk over |
 //! | [`HostListener`] | how hosts find it, on which workers are to be started |
 //!
@@ -24,6 +25,7 @@ pub mod collective;
 mod error;
 mod host_listener;
 mod hosts;
+mod keepers;
 mod link;
 mod memory_domain;
 mod plan;
@@ -42,6 +44,7 @@ pub use collective::{Collective, CollectiveExt};
 pub use error::GangError;
 pub use host_listener::{HostConnection, HostListener};
 pub use hosts::{HostMesh, TreeCollective};
+pub use keepers::{HeldMemory, HeldShare, HeldVersion, KeeperLinks, keepers, newest_held};
 pub use link::{Hello, Link, LinkReader, LinkWriter, MAX_MESSAGE};
 pub use memory_domain::memory_domain;
 pub use plan::{Partial, Plan};
@@ -53,7 +56,7 @@ pub use secure::token::{Admissions, SeatToken};
 pub use sharing::{Home, SharingCollective};
 pub use shm::{
     KeptNote, KeptShape, KeptState, KeptStep, KeptVersion, KeptWriter, NoteExtra, RankStamp,
-    Segment, ShmCollective, ShmControl, newest_version,
+    Segment, ShmCollective, ShmControl,
 };
 pub use solo::Solo;
 pub use tcp::{Mesh, MeshPeer, TcpCollective};

@@ -31,8 +31,8 @@
 //! One holder follows the other without a race: a rank takes a chunk in step t+1 after it has accepted a
 //! share of that step from the one who held it in step t, and that one has shared it after its last use.
 
-use crate::GangError;
 use crate::collective::{Collective, CollectiveExt};
+use crate::{GangError, KeeperLinks};
 
 /// Numbers of a common chunk that only its holder touches.
 #[derive(Debug)]
@@ -73,6 +73,11 @@ pub trait SharingCollective: Collective {
     /// Where the numbers of a common chunk live that this rank holds, if ranks share memory.
     fn home(&mut self, chunk: usize) -> Option<Home<'_>> {
         let _ = chunk;
+        None
+    }
+
+    /// The links to this rank's keeper and wards, where a mesh has made some. They are given away once.
+    fn take_keeper_links(&mut self) -> Option<KeeperLinks> {
         None
     }
 

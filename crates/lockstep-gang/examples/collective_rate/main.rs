@@ -226,6 +226,7 @@ fn rank() -> Result<(), Box<dyn Error>> {
         listener: &listener,
         peers: &peers,
         encrypt: task.transport.starts_with("encrypted"),
+        keepers: &[],
         refused: &|refusal| eprintln!("{refusal}"),
     };
     let segment = task.segment.map(Segment::inherited).transpose()?;

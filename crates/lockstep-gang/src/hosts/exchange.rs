@@ -2,7 +2,7 @@
 
 use super::{NOTHING, TreeCollective};
 use crate::collective::{Collective, GATHER};
-use crate::{GangError, Plan, SharingCollective};
+use crate::{GangError, KeeperLinks, Plan, SharingCollective};
 
 impl Collective for TreeCollective {
     fn plan(&self) -> &Plan {
@@ -243,6 +243,10 @@ impl TreeCollective {
 
 /// Plans with shares do not go through a tree yet, so that there is nothing to share.
 impl SharingCollective for TreeCollective {
+    fn take_keeper_links(&mut self) -> Option<KeeperLinks> {
+        self.links.take_keeper_links()
+    }
+
     fn draft(&mut self, share: usize) -> Result<&mut [f32], GangError> {
         panic!("a plan for hosts has no share {share}")
     }

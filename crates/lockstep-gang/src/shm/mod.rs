@@ -20,8 +20,8 @@ mod wait;
 pub use control::ShmControl;
 pub use kept::{
     KeptNote, KeptShape, KeptState, KeptStep, KeptVersion, KeptWriter, NoteExtra, RankStamp,
-    newest_version,
 };
+pub(crate) use kept::{NoteWords, ShareWords};
 pub use segment::Segment;
 pub(crate) use wait::Backoff;
 

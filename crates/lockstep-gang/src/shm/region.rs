@@ -48,6 +48,18 @@ impl Region {
         Self::map_by(segment, range, 0, &mut MmapOptions::new())
     }
 
+    /// The same without touching pages, where only a part will ever be written.
+    ///
+    /// # Panics
+    /// As [`map`](Self::map).
+    pub(crate) fn map_sparsely(
+        segment: &Segment,
+        range: Range<usize>,
+        words: usize,
+    ) -> Result<Self, GangError> {
+        Self::map_by(segment, range, words, &mut MmapOptions::new())
+    }
+
     fn map_by(
         segment: &Segment,
         range: Range<usize>,

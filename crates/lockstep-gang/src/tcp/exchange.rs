@@ -6,7 +6,7 @@ use super::peer::Peer;
 use super::receiver::Used;
 use super::sender::{Numbers, writable};
 use crate::collective::{Collective, GATHER};
-use crate::{GangError, Plan, SharingCollective};
+use crate::{GangError, KeeperLinks, Plan, SharingCollective};
 
 impl Collective for TcpCollective {
     fn plan(&self) -> &Plan {
@@ -264,5 +264,9 @@ impl SharingCollective for TcpCollective {
 
     fn view(&self, share: usize) -> &[f32] {
         self.shares.get(share)
+    }
+
+    fn take_keeper_links(&mut self) -> Option<KeeperLinks> {
+        self.keeper_links.take()
     }
 }

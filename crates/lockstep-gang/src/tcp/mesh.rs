@@ -6,6 +6,7 @@
 //! of ranks in this generation, and show each other their plan. Forming the mesh can be called off at
 //! any moment; the listener stays as it was, for the next generation.
 
+use crate::keepers::are_linked;
 use crate::secure::acceptor::{Acceptor, ConnectionOutcome, KeyOf, Refusal};
 use crate::secure::handshake::{self, HandshakeFailure, Introduction, Purpose, SecureChannel};
 use crate::{AbortSwitch, Deadline, GangError, Membership, Plan, Secret};
@@ -63,6 +64,8 @@ pub struct Mesh<'a> {
     /// Whether what ranks send each other is sealed. If not, they still prove themselves to each other,
     /// and the network must be one where nobody can read or take over a connection.
     pub encrypt: bool,
+    /// Which rank keeps the share of the state of each, if any does: those have a connection of their own for that.
+    pub keepers: &'a [usize],
     /// Told of everybody who was not let in.
     pub refused: &'a dyn Fn(Refusal),
 }
@@ -82,17 +85,32 @@ fn streams_to_a_peer(plan: &Plan) -> usize {
     (STREAMS / peers).max(1)
 }
 
-/// Connects a rank with all that the plan links it with. Returns the connections by rank, `None` where there are none.
+/// A rank's connections, by the rank at the other end.
+pub(super) struct Connections {
+    /// Those for the exchange; `None` where there are none.
+    pub(super) streams: Vec<Option<Vec<SecureChannel>>>,
+    /// Those to its keeper and its wards.
+    pub(super) keeping: Vec<(usize, SecureChannel)>,
+}
+
+/// Connects a rank with all that the plan links it with, and with its keeper and its wards.
 pub(super) fn connect(
     mesh: &Mesh<'_>,
     plan: &Plan,
     membership: &Membership,
-) -> Result<Vec<Option<Vec<SecureChannel>>>, GangError> {
+) -> Result<Connections, GangError> {
     let streams = streams_to_a_peer(plan);
     let (rank, deadline) = (membership.rank, membership.deadline);
     let begin = Instant::now();
     let ranks = 0..mesh.peers.len();
-    let linked: Vec<bool> = ranks.map(|peer| plan.are_linked(rank, peer)).collect();
+    // Which connections there are to each rank; the last one is to a keeper.
+    let wanted = |peer| {
+        let linked = plan.are_linked(rank, peer);
+        let keeps = peer != rank && are_linked(mesh.keepers, rank, peer);
+        let exchange = std::iter::repeat_n(linked, streams);
+        exchange.chain([keeps]).collect()
+    };
+    let wanted: Vec<Vec<bool>> = ranks.map(wanted).collect();
     let fingerprint = plan.fingerprint();
     let listener = mesh
         .listener
@@ -102,16 +120,17 @@ pub(super) fn connect(
     let mut acceptor = Acceptor::new(
         listener,
         &fingerprint.to_le_bytes(),
-        key_of(mesh, membership, streams),
+        key_of(mesh, membership, &wanted),
     )?;
     let over = Over::default();
-    let dialed = dial(mesh, fingerprint, membership, (streams, &linked), &over.0)?;
-    let of_a_peer = || (0..streams).map(|_| None).collect();
+    let dialed = dial(mesh, fingerprint, membership, &wanted, &over.0)?;
+    let of_a_peer = || (0..=streams).map(|_| None).collect();
     let mut channels: Vec<Vec<Option<SecureChannel>>> =
         mesh.peers.iter().map(|_| of_a_peer()).collect();
     let missing = |channels: &[Vec<Option<SecureChannel>>]| {
-        let mut peers = (0..channels.len()).filter(|&peer| linked[peer]);
-        peers.find(|&peer| channels[peer].iter().any(Option::is_none))
+        let is_missing = |(&wanted, channel): (&bool, &Option<_>)| wanted && channel.is_none();
+        let of_peer = |peer: usize| wanted[peer].iter().zip(&channels[peer]);
+        (0..channels.len()).find(|&peer| of_peer(peer).any(is_missing))
     };
     while let Some(awaited) = missing(&channels) {
         if membership.abort.is_aborted() {
@@ -137,11 +156,20 @@ pub(super) fn connect(
         }
     }
     lockstep_base::failpoint::reach("mesh.formed");
-    let all = channels.into_iter().enumerate().map(|(peer, streams)| {
-        let streams: Vec<SecureChannel> = streams.into_iter().flatten().collect();
-        linked[peer].then_some(streams)
-    });
-    Ok(all.collect())
+    let mut keeping = Vec::new();
+    let all = channels
+        .into_iter()
+        .enumerate()
+        .map(|(peer, mut channels)| {
+            let keeper = channels.pop().flatten();
+            keeping.extend(keeper.map(|channel| (peer, channel)));
+            let streams: Vec<SecureChannel> = channels.into_iter().flatten().collect();
+            wanted[peer][0].then_some(streams)
+        });
+    Ok(Connections {
+        streams: all.collect(),
+        keeping,
+    })
 }
 
 /// Ends the threads that connect, however forming the mesh ends.
@@ -155,9 +183,10 @@ impl Drop for Over {
 }
 
 /// Which key one who connects must know.
-fn key_of(mesh: &Mesh<'_>, membership: &Membership, streams: usize) -> KeyOf {
+fn key_of(mesh: &Mesh<'_>, membership: &Membership, wanted: &[Vec<bool>]) -> KeyOf {
     let keys: Vec<Secret> = mesh.peers.iter().map(|peer| peer.key.clone()).collect();
     let (rank, generation) = (membership.rank, membership.generation);
+    let wanted = wanted.to_vec();
     Arc::new(move |introduction: Introduction| {
         let Introduction {
             purpose,
@@ -175,8 +204,9 @@ fn key_of(mesh: &Mesh<'_>, membership: &Membership, streams: usize) -> KeyOf {
                 "it is of generation {theirs}, and this gang of generation {generation}"
             ));
         }
-        if stream as usize >= streams {
-            return Err(format!("it is connection {stream} of {streams}"));
+        let wanted = &wanted[peer];
+        if wanted.get(stream as usize) != Some(&true) {
+            return Err(format!("it is connection {stream}, which is not expected"));
         }
         Ok(keys[peer].clone())
     })
@@ -187,16 +217,22 @@ fn dial(
     mesh: &Mesh<'_>,
     fingerprint: u64,
     membership: &Membership,
-    (streams, linked): (usize, &[bool]),
+    wanted: &[Vec<bool>],
     over: &AbortSwitch,
 ) -> Result<Receiver<Dialed>, GangError> {
     let (report, dialed) = channel();
     let below = mesh.peers.iter().enumerate().take(membership.rank);
-    for (peer, MeshPeer { address, key }) in below.filter(|&(peer, _)| linked[peer]) {
+    for (peer, MeshPeer { address, key }) in below {
+        let streams = wanted[peer].iter().enumerate();
+        let streams = streams.filter_map(|(stream, &wanted)| wanted.then_some(stream));
+        let streams: Vec<usize> = streams.collect();
+        if streams.is_empty() {
+            continue;
+        }
         let (report, member, address) = (report.clone(), membership.clone(), *address);
         let (key, over) = (key.clone(), over.clone());
         let dial = move || {
-            for stream in 0..streams {
+            for stream in streams {
                 let result = reach((peer, stream), address, &key, fingerprint, &member, &over);
                 let failed = result.is_err();
                 // Nobody listens any more when the mesh was called off: then the connection is dropped.

@@ -22,10 +22,11 @@ pub use mesh::{Mesh, MeshPeer};
 
 use crate::collective::GATHER;
 use crate::shares::ShareBuffers;
-use crate::{GangError, Membership, Plan};
+use crate::{GangError, KeeperLinks, Membership, Plan};
 use buffers::FreeBuffers;
 use event_loop::{Loops, LoopsToBe};
 use frame::{FrameHeader, FrameKind, HEADER};
+use mesh::Connections;
 use peer::{Ends, LOOK, Peer};
 use receiver::{PeerEvent, events_of_a_connection};
 use sender::{Frame, Numbers, Patience};
@@ -59,6 +60,8 @@ pub struct TcpCollective {
     /// This rank's parts of two rounds of gathering, used in turn.
     gathering: [Arc<Vec<f64>>; 2],
     shares: ShareBuffers,
+    /// The links to this rank's keeper and wards, until somebody takes them.
+    keeper_links: Option<KeeperLinks>,
     /// The ranks that vote and gather.
     voters: Vec<usize>,
     /// Chunks whose new values came and were not looked at yet, where somebody asks for those.
@@ -129,7 +132,18 @@ impl TcpCollective {
                 return Err(GangError::BadPlan { reason });
             }
         }
-        let channels = mesh::connect(mesh, &plan, membership)?;
+        let Connections {
+            streams: channels,
+            keeping,
+        } = mesh::connect(mesh, &plan, membership)?;
+        let keeper_links = (!mesh.keepers.is_empty()).then(|| KeeperLinks {
+            rank,
+            keepers: mesh.keepers.to_vec(),
+            channels: keeping,
+            encrypt: mesh.encrypt,
+            deadline: membership.deadline,
+            abort: membership.abort.clone(),
+        });
 
         let streams = channels.iter().flatten().map(Vec::len).sum();
         let outgoing = outgoing(&plan, rank);
@@ -177,6 +191,7 @@ impl TcpCollective {
             sent: vec![0; plan.pieces()],
             shares: ShareBuffers::new(&plan),
             voters: plan.voters(),
+            keeper_links,
             fresh: None,
             plan,
             rank,

@@ -442,6 +442,7 @@ fn a_rank_cannot_pose_as_another_to_a_third() {
                 listener: &listeners[0],
                 peers: &peers[0],
                 encrypt: true,
+                keepers: &[],
                 refused: &|refusal| named.lock().unwrap().push(refusal.to_string()),
             };
             TcpCollective::join(&mesh, plan.clone(), &memberships(3, ABSENCE)[0])
@@ -474,6 +475,7 @@ fn without_encryption_ranks_still_prove_themselves() {
             listener: &listeners[rank],
             peers,
             encrypt: false,
+            keepers: &[],
             refused: &|_| (),
         };
         TcpCollective::join(&mesh, plan(), &memberships(2, patience)[rank])

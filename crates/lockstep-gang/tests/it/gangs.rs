@@ -23,12 +23,43 @@ pub(crate) fn tcp(plan: &Plan, memberships: &[Membership]) -> Vec<Box<dyn Sharin
 }
 
 pub(crate) fn tcp_gang(plan: &Plan, memberships: &[Membership]) -> Vec<TcpCollective> {
+    tcp_gang_kept(plan, memberships, &[])
+}
+
+/// The same, with a keeper for each rank's share of the state.
+pub(crate) fn tcp_gang_kept(
+    plan: &Plan,
+    memberships: &[Membership],
+    keepers: &[usize],
+) -> Vec<TcpCollective> {
     let (listeners, addresses) = listeners(plan.workers());
     let peers = MeshPeer::for_all(&addresses).unwrap();
-    meet(plan, memberships, &listeners, &peers)
-        .into_iter()
-        .map(Result::unwrap)
-        .collect()
+    thread::scope(|scope| {
+        let join = |rank: usize| {
+            let (listener, peers) = (&listeners[rank], &peers[rank]);
+            scope.spawn(move || {
+                let mesh = Mesh {
+                    keepers,
+                    ..mesh(listener, peers)
+                };
+                TcpCollective::join(&mesh, plan.clone(), &memberships[rank]).unwrap()
+            })
+        };
+        let joining: Vec<_> = (0..plan.workers()).map(join).collect();
+        let ranks = joining.into_iter();
+        ranks.map(|rank| rank.join().unwrap()).collect()
+    })
+}
+
+/// How a rank meets its peers: encrypted, and without keepers.
+fn mesh<'a>(listener: &'a TcpListener, peers: &'a [MeshPeer]) -> Mesh<'a> {
+    Mesh {
+        listener,
+        peers,
+        encrypt: true,
+        keepers: &[],
+        refused: &|refusal| eprintln!("{refusal}"),
+    }
 }
 
 /// What becomes of each rank when all join at the same time, told of these peers.
@@ -57,13 +88,7 @@ pub(crate) fn join_mesh(
     listener: &TcpListener,
     peers: &[MeshPeer],
 ) -> Result<TcpCollective, GangError> {
-    let mesh = Mesh {
-        listener,
-        peers,
-        encrypt: true,
-        refused: &|refusal| eprintln!("{refusal}"),
-    };
-    TcpCollective::join(&mesh, plan.clone(), membership)
+    TcpCollective::join(&mesh(listener, peers), plan.clone(), membership)
 }
 
 pub(crate) fn listeners(count: usize) -> (Vec<TcpListener>, Vec<SocketAddr>) {
@@ -101,6 +126,15 @@ fn divided(plan: &Plan, hosts: usize) -> Plan {
 
 /// All ranks of a gang on the hosts of its plan.
 pub(crate) fn on_hosts(plan: &Plan, memberships: &[Membership]) -> Vec<Box<dyn SharingCollective>> {
+    on_hosts_kept(plan, memberships, &[])
+}
+
+/// The same, with a keeper for each rank's share of the state.
+pub(crate) fn on_hosts_kept(
+    plan: &Plan,
+    memberships: &[Membership],
+    keepers: &[usize],
+) -> Vec<Box<dyn SharingCollective>> {
     let (listeners, addresses) = listeners(plan.workers());
     let peers = MeshPeer::for_all(&addresses).unwrap();
     let hosts = plan.hosts().unwrap();
@@ -120,10 +154,8 @@ pub(crate) fn on_hosts(plan: &Plan, memberships: &[Membership]) -> Vec<Box<dyn S
                 let meeting = HostMesh {
                     segment,
                     mesh: Mesh {
-                        listener,
-                        peers,
-                        encrypt: true,
-                        refused: &|refusal| eprintln!("{refusal}"),
+                        keepers,
+                        ..mesh(listener, peers)
                     },
                 };
                 TreeCollective::join(meeting, plan.clone(), membership).unwrap()

@@ -5,6 +5,7 @@ mod attacks;
 mod conformance;
 mod gangs;
 mod hosts;
+mod keepers;
 mod kept;
 mod senders;
 mod shm;

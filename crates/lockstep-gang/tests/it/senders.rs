@@ -83,6 +83,7 @@ fn gated_gang_of(
                         listener,
                         peers,
                         encrypt,
+                        keepers: &[],
                         refused: &|refusal| eprintln!("{refusal}"),
                     };
                     TcpCollective::join(&mesh, plan(), member).unwrap()

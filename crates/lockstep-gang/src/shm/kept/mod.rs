@@ -29,23 +29,28 @@
 //! *Notes* hold what changes with an epoch alone. One rank writes them, each into the place of the older one, so that the
 //! newest is always there, and mostly the one before.
 
+mod parts;
 mod places;
 mod writer;
 
+pub(crate) use parts::{NoteWords, ShareWords};
 pub use places::KeptShape;
 pub use writer::{KeptStep, KeptWriter, NoteExtra};
 
 use super::layout::LINE;
 use super::region::Region;
+use crate::keepers::{HeldShare, newest_held};
 use crate::{GangError, Segment};
 use places::{LANE_WORDS, Places};
+use serde::{Deserialize, Serialize};
+use std::ops::Range;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 /// Says that this is a kept state, in this version of the layout.
 const MAGIC: u64 = u64::from_le_bytes(*b"lockkep\x01");
 
 /// What a rank says of a version that it has completed; all zeros if it has not.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct RankStamp {
     /// Generation and number of the version: larger means newer.
     pub stamp: u64,
@@ -53,20 +58,6 @@ pub struct RankStamp {
     pub step: u64,
     /// Ranks of the generation.
     pub ranks: u64,
-}
-
-/// Which of two versions is the newest that all ranks have completed.
-///
-/// `stamps` are what the ranks say of each, as many as there may be.
-pub fn newest_version(stamps: [&[RankStamp]; 2]) -> Option<usize> {
-    let whole = |of: &[RankStamp]| {
-        let first = *of.first()?;
-        let ranks = of.get(..first.ranks as usize)?;
-        (first.stamp > 0 && ranks.iter().all(|rank| *rank == first)).then_some(first.stamp)
-    };
-    let versions = stamps.map(whole);
-    let newest = versions.iter().flatten().max()?;
-    versions.iter().position(|of| of.as_ref() == Some(newest))
 }
 
 /// A version that all ranks have completed.
@@ -121,6 +112,19 @@ impl KeptState {
     /// # Errors
     /// When nothing was prepared there, or it cannot be mapped.
     pub fn open(segment: &Segment, at: usize) -> Result<Self, GangError> {
+        Self::open_by(segment, at, &Region::map)
+    }
+
+    /// The same where only a part of it will ever be written: nothing else takes memory.
+    pub(crate) fn open_sparsely(segment: &Segment, at: usize) -> Result<Self, GangError> {
+        Self::open_by(segment, at, &Region::map_sparsely)
+    }
+
+    fn open_by(
+        segment: &Segment,
+        at: usize,
+        map: &dyn Fn(&Segment, Range<usize>, usize) -> Result<Region, GangError>,
+    ) -> Result<Self, GangError> {
         let missing = || GangError::Mismatch {
             what: "the kept state in shared memory",
             found: "another one".to_owned(),
@@ -146,7 +150,7 @@ impl KeptState {
         if at + places.end > segment.bytes() {
             return Err(missing());
         }
-        let region = Region::map(segment, at..at + places.rare, places.words)?;
+        let region = map(segment, at..at + places.rare, places.words)?;
         let rare = Region::map_lazily(segment, at + places.rare..at + places.end)?;
         Ok(Self {
             region,
@@ -162,10 +166,24 @@ impl KeptState {
 
     /// The newest version that is whole.
     pub fn newest(&self) -> Option<KeptVersion> {
-        let stamps = [0, 1].map(|version| self.stamps(version));
-        let number = newest_version(stamps.each_ref().map(Vec::as_slice))?;
-        let step = stamps[number][0].step;
-        Some(KeptVersion { number, step })
+        let newest = newest_held(&[&self.shares()])?;
+        Some(KeptVersion {
+            number: newest.number,
+            step: newest.stamp.step,
+        })
+    }
+
+    /// The shares that are complete.
+    pub fn shares(&self) -> Vec<HeldShare> {
+        let ranks = self.places.shape.ranks;
+        let all = [0, 1].map(|version| (0..ranks).map(move |rank| (version, rank)));
+        let share = |(version, rank)| HeldShare {
+            version,
+            rank,
+            stamp: self.stamp(version, rank),
+        };
+        let shares = all.into_iter().flatten().map(share);
+        shares.filter(|share| share.stamp.stamp > 0).collect()
     }
 
     /// Forgets both versions: what follows begins with something else.
@@ -182,19 +200,16 @@ impl KeptState {
         }
     }
 
-    fn stamps(&self, version: usize) -> Vec<RankStamp> {
-        let stamp = |rank| {
-            let at = self.places.rank(version, rank);
-            match self.region.word(at).load(Acquire) {
-                0 => RankStamp::default(),
-                stamp => RankStamp {
-                    stamp,
-                    step: self.region.word(at + 8).load(Relaxed),
-                    ranks: self.region.word(at + 16).load(Relaxed),
-                },
-            }
-        };
-        (0..self.places.shape.ranks).map(stamp).collect()
+    fn stamp(&self, version: usize, rank: usize) -> RankStamp {
+        let at = self.places.rank(version, rank);
+        match self.region.word(at).load(Acquire) {
+            0 => RankStamp::default(),
+            stamp => RankStamp {
+                stamp,
+                step: self.region.word(at + 8).load(Relaxed),
+                ranks: self.region.word(at + 16).load(Relaxed),
+            },
+        }
     }
 
     /// What rank 0 has added to a version that is whole.
@@ -205,50 +220,31 @@ impl KeptState {
 
     /// What each lane had summed up in a version that is whole.
     pub fn lanes(&self, version: KeptVersion) -> Vec<[u64; LANE_WORDS]> {
-        let lane = |lane| {
-            let at = self.places.lane(version.number, lane);
-            [0, 8, 16].map(|word| self.region.word(at + word).load(Relaxed))
-        };
-        (0..self.places.shape.lanes).map(lane).collect()
+        let lanes = 0..self.places.shape.lanes;
+        lanes.map(|lane| self.lane(version.number, lane)).collect()
     }
 
     /// A vector of a version that is whole.
     pub fn vector(&self, version: KeptVersion, vector: usize) -> Vec<f32> {
-        let at = self.places.vector(version.number, vector);
-        // SAFETY: whoever reads does so before its generation keeps its first step, and that goes into the other version;
-        // none of an earlier generation works any more.
-        unsafe { self.region.floats(at, self.places.shape.len) }.to_vec()
+        let all = 0..self.places.shape.len;
+        self.part(version.number, vector, all).to_vec()
     }
 
     /// The notes that are whole, the newest first: two at the most.
     pub fn notes(&self) -> Vec<KeptNote> {
-        let Some(rare) = &self.rare else {
-            return Vec::new();
-        };
-        let stamp = |note: usize| self.region.word(self.places.note(note)).load(Acquire);
-        let mut notes: Vec<_> = [0, 1].map(|note| (stamp(note), note)).into();
-        notes.retain(|(stamp, _)| *stamp > 0);
-        notes.sort_unstable_by(|one, other| other.cmp(one));
-        let note = |(_, number): (u64, usize)| {
-            let at = self.places.note(number);
-            let length = self.region.word(at + 8).load(Relaxed) as usize;
-            let extra = self.region.word(at + 16).load(Relaxed) as usize;
-            // SAFETY: notes are written by one process, and read by it, or by others before it writes the first.
-            let text = unsafe { rare.floats(self.places.text(number), length.div_ceil(4)) };
-            let bytes = text.iter().flat_map(|word| word.to_bits().to_le_bytes());
-            KeptNote {
-                text: bytes.take(length).collect(),
-                extra: extra.checked_sub(1),
-            }
+        let words = self.note_words();
+        let mut notes: Vec<usize> = vec![0, 1];
+        notes.retain(|&note| words[note].counts());
+        notes.sort_unstable_by_key(|&note| std::cmp::Reverse(words[note]));
+        let note = |number: usize| KeptNote {
+            text: self.note_text(number),
+            extra: words[number].extra(),
         };
         notes.into_iter().map(note).collect()
     }
 
     /// The vector that belongs to a note.
     pub fn extra(&self, note: &KeptNote) -> Option<Vec<f32>> {
-        let (rare, extra) = (self.rare.as_ref()?, note.extra?);
-        // SAFETY: as above: a vector of a note that is whole is not the one that is written next.
-        let numbers = unsafe { rare.floats(self.places.extra(extra), self.places.shape.len) };
-        Some(numbers.to_vec())
+        Some(self.extra_vector(note.extra?).to_vec())
     }
 }

@@ -1,8 +1,13 @@
 //! How a rank writes its share of the kept state.
 
+use super::parts::ShareWords;
 use super::places::LANE_WORDS;
-use super::{KeptNote, KeptShape, KeptState, KeptVersion};
-use crate::shm::layout::stamp;
+use super::{KeptNote, KeptShape, KeptState, KeptVersion, RankStamp};
+use crate::keepers::{Holdings, KeepJob, Keeping, KeptExtra, ShareParts};
+use crate::shm::layout::{stamp, unstamp};
+use crate::{CollectiveExt, GangError, SharingCollective};
+use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::sync::atomic::fence;
 
@@ -38,6 +43,8 @@ impl KeptState {
             generation,
             kept: 0,
             next: from.map_or(0, |from| 1 - from.number),
+            track: None,
+            keeping: None,
         }
     }
 }
@@ -53,18 +60,59 @@ pub struct KeptWriter {
     kept: u64,
     /// The version that is written next.
     next: usize,
+    /// Which parts were written, where that must be known.
+    track: Option<Track>,
+    /// The exchange with this rank's keeper and wards, if it has any.
+    keeping: Option<Keeping>,
+}
+
+/// Which parts a rank has written.
+#[derive(Debug)]
+struct Track {
+    /// Of each version in this generation: what does not change is not written again.
+    parts: [Arc<ShareParts>; 2],
+    /// Since the version in progress was begun.
+    written: ShareParts,
+    holdings: Holdings,
 }
 
 impl KeptWriter {
+    /// The same, which tells `holdings` what it has completed.
+    pub(crate) fn tracked(self, holdings: Holdings) -> Self {
+        let track = Track {
+            parts: Default::default(),
+            written: ShareParts::default(),
+            holdings,
+        };
+        Self {
+            track: Some(track),
+            ..self
+        }
+    }
+
+    /// The same, which has all done at this rank's keeper too that it does.
+    pub(crate) fn kept_by(self, keeping: Option<Keeping>) -> Self {
+        Self { keeping, ..self }
+    }
+
     /// What is kept.
     pub fn shape(&self) -> &KeptShape {
         self.state.shape()
     }
 
-    /// Takes back this rank's stamp of the older version, which is about to be written.
+    /// Takes back this rank's stamp of the older version, which is about to be written, and those of earlier generations,
+    /// whose ranks may have had other shares.
     pub fn begin(&mut self) {
-        let at = self.state.places.rank(self.next, self.rank);
-        self.state.region.word(at).store(0, Relaxed);
+        for share in self.state.shares() {
+            let is_earlier = unstamp(share.stamp.stamp).0 != self.generation;
+            if share.version == self.next && (is_earlier || share.rank == self.rank) {
+                self.state.take_back(self.next, share.rank);
+            }
+        }
+        if let Some(track) = &mut self.track {
+            track.written.ranges.clear();
+            track.written.lanes.clear();
+        }
         // What is written from here on must not be seen before.
         fence(Release);
     }
@@ -74,44 +122,55 @@ impl KeptWriter {
     /// # Panics
     /// If the vector does not have them.
     pub fn write(&mut self, vector: usize, at: usize, numbers: &[f32]) {
-        let places = &self.state.places;
-        assert!(
-            at + numbers.len() <= places.shape.len,
-            "no {} numbers at {at}",
-            numbers.len()
-        );
-        let to = places.vector(self.next, vector) + 4 * at;
-        // SAFETY: of a version each rank writes its own share, between `begin` and `complete`, when nobody reads it.
-        let to = unsafe { self.state.region.floats_mut(to, numbers.len()) };
-        to.copy_from_slice(numbers);
+        self.state.put_part(self.next, vector, at, numbers);
+        // The parts of each vector are the same.
+        if let Some(track) = self.track.as_mut().filter(|_| vector == 0) {
+            track.add_range(self.next, at..at + numbers.len());
+        }
     }
 
     /// Writes what one of this rank's lanes has summed up.
     pub fn write_lane(&mut self, lane: usize, sum: [u64; LANE_WORDS]) {
-        let at = self.state.places.lane(self.next, lane);
-        for (number, word) in sum.into_iter().enumerate() {
-            self.state.region.word(at + 8 * number).store(word, Relaxed);
+        self.state.put_lane(self.next, lane, sum);
+        if let Some(track) = &mut self.track {
+            track.add_lane(self.next, lane);
         }
     }
 
     /// Stamps what was written. It counts once all ranks have.
     pub fn complete(&mut self, of: KeptStep) {
         self.kept += 1;
-        let at = self.state.places.rank(self.next, self.rank);
-        let region = &self.state.region;
-        let words = [
-            of.step,
-            self.ranks as u64,
-            of.facts[0].to_bits(),
-            of.facts[1].to_bits(),
-        ];
-        for (number, word) in words.into_iter().enumerate() {
-            region.word(at + 8 * (1 + number)).store(word, Relaxed);
+        let stamp = RankStamp {
+            stamp: stamp(self.generation, self.kept),
+            step: of.step,
+            ranks: self.ranks as u64,
+        };
+        if let Some(track) = &self.track {
+            let parts = track.parts[self.next].clone();
+            track.holdings.set(self.next, self.rank, parts);
         }
-        region
-            .word(at)
-            .store(stamp(self.generation, self.kept), Release);
+        let words = ShareWords::new(stamp, of.facts);
+        self.state.put_share_words(self.next, self.rank, words);
+        if let Some(track) = &self.track {
+            self.keep(|| KeepJob::Version {
+                number: self.next,
+                of,
+                written: track.written.clone(),
+            });
+        }
         self.next = 1 - self.next;
+    }
+
+    /// Waits until all shares of the version that was just completed lie where they are kept. All ranks call this together,
+    /// and only then the version counts.
+    ///
+    /// # Errors
+    /// When a rank is lost, or does not come.
+    pub fn settle(&self, collective: &mut dyn SharingCollective) -> Result<(), GangError> {
+        if let Some(keeping) = &self.keeping {
+            keeping.wait(self.kept)?;
+        }
+        collective.barrier()
     }
 
     /// The notes that are whole, the newest first.
@@ -123,6 +182,14 @@ impl KeptWriter {
     pub fn forget_newest_note(&mut self) {
         let (places, _, newest) = self.note_places();
         self.state.region.word(places[newest]).store(0, Release);
+        self.keep(|| KeepJob::Forget);
+    }
+
+    /// Has something done at this rank's keeper too.
+    fn keep(&self, job: impl FnOnce() -> KeepJob) {
+        if let Some(keeping) = &self.keeping {
+            keeping.send(job());
+        }
     }
 
     /// Where the two notes lie, their stamps, and which is the newest.
@@ -138,15 +205,10 @@ impl KeptWriter {
     /// # Panics
     /// If the vector has another length, or there is no room for any.
     pub fn note(&mut self, text: &[u8], extra: NoteExtra<'_>) -> bool {
-        let (region, places) = (&self.state.region, &self.state.places);
-        let Some(rare) = self
-            .state
-            .rare
-            .as_ref()
-            .filter(|_| text.len() <= places.shape.note)
-        else {
+        let (region, shape) = (&self.state.region, self.state.shape());
+        if text.len() > shape.note || self.state.rare.is_none() {
             return false;
-        };
+        }
         let (notes, stamps, newest) = self.note_places();
         let (number, at) = (1 - newest, notes[1 - newest]);
         let before = match stamps[newest] {
@@ -159,29 +221,40 @@ impl KeptWriter {
             NoteExtra::None => 0,
             NoteExtra::Same => before,
             NoteExtra::New(numbers) => {
-                assert!(
-                    places.shape.extra && numbers.len() == places.shape.len,
-                    "no such vector"
-                );
                 let into = if before == 1 { 1 } else { 0 };
-                // SAFETY: the newest note is about the other vector, and one rank alone writes notes.
-                let to = unsafe { rare.floats_mut(places.extra(into), numbers.len()) };
-                to.copy_from_slice(numbers);
+                self.state.put_extra_vector(into, numbers);
                 into as u64 + 1
             }
         };
-        let words = text.len().div_ceil(4);
-        // SAFETY: one rank alone writes notes, and this one does not count.
-        let to = unsafe { rare.floats_mut(places.text(number), words) };
-        for (to, from) in to.iter_mut().zip(text.chunks(4)) {
-            let mut bytes = [0; 4];
-            bytes[..from.len()].copy_from_slice(from);
-            *to = f32::from_bits(u32::from_le_bytes(bytes));
-        }
+        self.state.put_note_text(number, text);
         region.word(at + 8).store(text.len() as u64, Relaxed);
         region.word(at + 16).store(belongs, Relaxed);
         region.word(at).store(stamps[newest] + 1, Release);
+        self.keep(|| KeepJob::Note {
+            text: text.to_vec(),
+            extra: match extra {
+                NoteExtra::None => KeptExtra::None,
+                NoteExtra::Same => KeptExtra::Same,
+                NoteExtra::New(numbers) => KeptExtra::New(numbers.to_vec()),
+            },
+        });
         true
+    }
+}
+
+impl Track {
+    fn add_range(&mut self, version: usize, range: Range<usize>) {
+        if !self.parts[version].has_range(&range) {
+            Arc::make_mut(&mut self.parts[version]).add_range(range.clone());
+        }
+        self.written.add_range(range);
+    }
+
+    fn add_lane(&mut self, version: usize, lane: usize) {
+        if !self.parts[version].lanes.contains(&lane) {
+            Arc::make_mut(&mut self.parts[version]).lanes.push(lane);
+        }
+        self.written.lanes.push(lane);
     }
 }
 
