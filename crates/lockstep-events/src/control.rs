@@ -48,26 +48,47 @@ pub struct Assignment {
     pub copies: Option<CopyPlace>,
 }
 
-/// Shared memory for copies of the state, which outlives a worker.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// Where the state is copied to, and which copy a generation goes on from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CopyPlace {
-    /// The descriptor's number in the worker.
-    pub fd: i32,
-    /// Where in it the copies begin.
-    pub at: usize,
+    /// The memory.
+    pub memory: CopyMemory,
     /// The copy to go on from, in place of a checkpoint.
     pub from: Option<StateCopy>,
     /// Whether every step is copied, whatever that costs.
     pub every_step: bool,
 }
 
+/// Memory for copies of the state, which outlives a worker.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum CopyMemory {
+    /// Memory that all workers share, and the coordinator with them.
+    Shared {
+        /// The descriptor's number in the worker.
+        fd: i32,
+        /// Where in it the copies begin.
+        at: usize,
+    },
+    /// The workers' own: what a rank copies, another one keeps too.
+    Processes {
+        /// The rank that keeps for each; empty for a gang of one.
+        keepers: Vec<usize>,
+    },
+}
+
 /// One of the copies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StateCopy {
     /// Which of the two it is.
     pub number: usize,
     /// Steps that were done.
     pub step: u64,
+    /// What tells it from others with that number.
+    pub stamp: u64,
+    /// By the rank that wrote a share of it, the present rank whose process holds that share. Empty where all share memory.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub holders: Vec<usize>,
 }
 
 /// Steps of which a profile is made: what each thread did, and when.
@@ -215,6 +236,11 @@ pub enum FromWorker {
         name: String,
         /// The value.
         value: Value,
+    },
+    /// The shares of copies of the state that this process holds, said when it has stopped working.
+    Held {
+        /// What they are. Only the gang reads this.
+        shares: Value,
     },
     /// Training ended as asked and everything is written. Every rank reports.
     Finished(Finished),

@@ -6,7 +6,7 @@
 use crate::instructions::Instructions;
 use crate::reporter::Reporter;
 use crate::{Gang, GenerationEnd, JoinError, Learner, LearnerFailure, Learners};
-use lockstep_events::control::{Assignment, FromWorker, ToWorker, Transport};
+use lockstep_events::control::{Assignment, CopyMemory, FromWorker, ToWorker, Transport};
 use lockstep_gang::{
     Deadline, GangError, HostMesh, Link, LinkReader, Membership, Mesh, MeshPeer, Plan, Segment,
     SharingCollective, ShmCollective, Solo, TcpCollective, TreeCollective,
@@ -130,6 +130,7 @@ pub(crate) fn join(
                 listener,
                 peers: &peers,
                 encrypt: *encrypt,
+                keepers: keepers(assignment),
                 refused: &refused,
             };
             Box::new(TcpCollective::join(&mesh, plan, membership)?)
@@ -160,10 +161,19 @@ pub(crate) fn join_hosts(
             listener: listener.ok_or(JoinError::NoListener)?,
             peers: &peers,
             encrypt: *encrypt,
+            keepers: keepers(assignment),
             refused: &refused,
         },
     };
     Ok(Box::new(TreeCollective::join(meeting, plan, membership)?))
+}
+
+/// Who keeps copies of each rank's state, where ranks do that for each other.
+fn keepers(assignment: &Assignment) -> &[usize] {
+    match assignment.copies.as_ref().map(|copies| &copies.memory) {
+        Some(CopyMemory::Processes { keepers }) => keepers,
+        _ => &[],
+    }
 }
 
 fn mesh_peers(peers: &serde_json::Value) -> Result<Vec<MeshPeer>, GangError> {

@@ -4,7 +4,7 @@ use crate::TrainError;
 use crate::sets::FoundSets;
 use crate::trainer::{Opened, Trainer};
 use lockstep_base::fs::CacheDir;
-use lockstep_events::control::Assignment;
+use lockstep_events::control::{Assignment, FromWorker};
 use lockstep_learner::{Gang, GenerationEnd, Learner, LearnerFailure, Reporter};
 use lockstep_place::Access;
 use lockstep_resolve::{SetSources, TrainingSettings};
@@ -65,11 +65,27 @@ impl Learner for Training {
         let join = |plan| Ok(gang.join(plan)?);
         // The number of workers may have changed since the generation before.
         let part = LearnerPart::of(assignment).map_err(|error| failure(error, 0))?;
-        let mut trainer = Trainer::new(assignment, &part, &mut self.opened, join)
-            .map_err(|error| failure(error, 0))?;
-        trainer
-            .train(&|| gang.wish(), reporter)
-            .map_err(|error| failure(error, trainer.steps()))
+        let end = Trainer::new(assignment, &part, &mut self.opened, join)
+            .map_err(|error| failure(error, 0))
+            .and_then(|mut trainer| {
+                let end = trainer.train(&|| gang.wish(), reporter);
+                end.map_err(|error| failure(error, trainer.steps()))
+            });
+        self.tell_held(reporter)?;
+        end
+    }
+}
+
+impl Training {
+    /// Tells the coordinator what this process holds of the state, if it holds anything: the next generation may begin
+    /// with that.
+    fn tell_held(&self, reporter: &mut Reporter) -> Result<(), LearnerFailure> {
+        let shares = self.opened.held_shares();
+        if shares.is_empty() {
+            return Ok(());
+        }
+        let shares = serde_json::to_value(shares).expect("stamps are plain data");
+        Ok(reporter.send(&FromWorker::Held { shares })?)
     }
 }
 

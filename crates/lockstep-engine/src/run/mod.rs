@@ -180,15 +180,21 @@ fn run_gang(
         Some(_) => Carrier::of(job.gang.transport, workers, &site)?,
         None => Carrier::Own,
     };
-    // Over TCP workers share nothing, even on one host.
-    let keeps = site.shares_memory && matches!(carrier, Carrier::Solo | Carrier::Shm);
+    // One worker alone, elsewhere, has nobody who would keep what it copies.
+    let keeps = match carrier {
+        Carrier::Solo | Carrier::Shm => site.shares_memory,
+        Carrier::Tcp | Carrier::Hosts => true,
+        Carrier::Own => false,
+    };
     let copies = (facts.copies.filter(|_| keeps))
         .map(|shape| (shape, job.recover.copies == JobCopies::EveryStep));
     if site.shares_memory
         && let Some(memory) = &facts.memory
     {
         let mut memory = *memory;
-        memory.shared += copies.map_or(0, |(shape, _)| shape.bytes_touched() as u64);
+        // Of processes that keep for each other each share is in two.
+        let kept = if carrier.is_of_processes() { 2 } else { 1 };
+        memory.shared += copies.map_or(0, |(shape, _)| kept * shape.bytes_touched() as u64);
         memory::check(&memory, job.workers().min)?;
     }
     let door = Rendezvous::bind(site.listen)?;

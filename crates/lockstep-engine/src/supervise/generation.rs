@@ -4,9 +4,12 @@ use super::member::Member;
 use super::notice::{Notice, from_launcher};
 use crate::EngineError;
 use crate::invitation::Invitation;
-use lockstep_events::control::{Assignment, CopyPlace, ProfiledSteps, StateCopy, Transport};
+use lockstep_events::control::{
+    Assignment, CopyMemory, CopyPlace, ProfiledSteps, StateCopy, Transport,
+};
 use lockstep_gang::{
-    Admissions, KeptShape, KeptState, MeshPeer, Plan, Segment, ShmCollective, ShmControl,
+    Admissions, KeptShape, KeptState, MeshPeer, Plan, Segment, ShmCollective, ShmControl, keepers,
+    newest_held,
 };
 use lockstep_launch::{Launcher, Site, WorkerId, WorkerSpec};
 use serde_json::Value;
@@ -46,6 +49,11 @@ impl Carrier {
             (Auto, false) => Ok(Self::Hosts),
             (Tcp, _) => Ok(Self::Tcp),
         }
+    }
+
+    /// Whether workers are connected one by one, so that nobody has memory that outlives all of them.
+    pub(crate) fn is_of_processes(self) -> bool {
+        matches!(self, Self::Tcp | Self::Hosts)
     }
 
     /// In the words of [`Started`](lockstep_events::event::Started).
@@ -151,12 +159,16 @@ impl<'a> GangWorkers<'a> {
             _ => 0,
         };
         let at = KeptShape::after(exchange);
-        let bytes = match settings.copies {
+        // Where processes keep for each other, each has memory of its own for that.
+        let shared = settings
+            .copies
+            .filter(|_| !settings.carrier.is_of_processes());
+        let bytes = match shared {
             Some((shape, _)) => at + shape.bytes(),
             None => exchange,
         };
         let segment = (bytes > 0).then(|| Segment::create(bytes)).transpose()?;
-        let copies = match (&segment, settings.copies) {
+        let copies = match (&segment, shared) {
             (Some(segment), Some((shape, _))) => Some((KeptState::create(segment, at, shape)?, at)),
             _ => None,
         };
@@ -248,17 +260,46 @@ impl<'a> GangWorkers<'a> {
         several.then(|| hosts.into_iter().map(|(_, workers)| workers).collect())
     }
 
-    /// The newest copy of the state, if it is no older than a checkpoint after so many steps. Otherwise all copies are
-    /// forgotten. To be called when no worker works.
-    pub(crate) fn newest_copy(&self, step: u64) -> Option<StateCopy> {
-        let (copies, _) = self.copies.as_ref()?;
-        let newest = copies.newest().filter(|newest| newest.step >= step);
-        if newest.is_none() {
+    /// The newest copy of the state that these seats can go on from, if it is no older than a checkpoint after so many
+    /// steps. Otherwise all copies are forgotten. To be called when no worker works.
+    pub(crate) fn newest_copy(&self, seats: &[usize], step: u64) -> Option<StateCopy> {
+        let in_memory = self.copies.as_ref().map(|(copies, _)| copies.shares());
+        let shared = in_memory.as_ref().map(|shares| vec![&shares[..]]);
+        let held = || seats.iter().map(|&seat| &self.members[seat].held[..]);
+        let shares = shared.unwrap_or_else(|| held().collect());
+        let newest = newest_held(&shares).filter(|newest| newest.stamp.step >= step);
+        if let (None, Some((copies, _))) = (&newest, &self.copies) {
             copies.clear();
         }
         newest.map(|newest| StateCopy {
             number: newest.number,
-            step: newest.step,
+            step: newest.stamp.step,
+            stamp: newest.stamp.stamp,
+            holders: match self.copies {
+                Some(_) => Vec::new(),
+                None => newest.holders,
+            },
+        })
+    }
+
+    /// Where the worker of a seat copies its state to, where that is done at all.
+    fn copy_place(&self, seat: usize, begin: &StartingPoint) -> Option<CopyPlace> {
+        let (_, every_step) = self.settings.copies?;
+        let memory = match (&self.copies, self.members[seat].memory) {
+            (Some((_, at)), Some(fd)) => CopyMemory::Shared { fd, at: *at },
+            _ if self.settings.carrier.is_of_processes() => {
+                let members = begin.seats.iter().map(|&seat| &self.members[seat]);
+                let hosts = members.map(|member| member.memory_domain.as_deref());
+                CopyMemory::Processes {
+                    keepers: keepers(&hosts.collect::<Vec<_>>()),
+                }
+            }
+            _ => return None,
+        };
+        Some(CopyPlace {
+            memory,
+            from: begin.copy.clone(),
+            every_step,
         })
     }
 
@@ -308,16 +349,7 @@ impl<'a> GangWorkers<'a> {
             step_times: self.settings.step_times,
             profile: self.settings.profile,
             catch_up: begin.catch_up,
-            copies: self
-                .copies
-                .as_ref()
-                .zip(self.members[seat].memory)
-                .map(|((_, at), fd)| CopyPlace {
-                    fd,
-                    at: *at,
-                    from: begin.copy,
-                    every_step: self.settings.copies.is_some_and(|(_, every)| every),
-                }),
+            copies: self.copy_place(seat, begin),
         };
         Ok(begin.seats.iter().enumerate().map(assignment).collect())
     }

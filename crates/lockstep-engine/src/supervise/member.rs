@@ -1,7 +1,7 @@
 //! What the coordinator knows of one worker.
 
 use lockstep_events::control::Finished;
-use lockstep_gang::LinkWriter;
+use lockstep_gang::{HeldShare, LinkWriter};
 use lockstep_launch::{Launched, WorkerEnd, WorkerId};
 use std::net::SocketAddr;
 use std::os::fd::RawFd;
@@ -25,6 +25,8 @@ pub(crate) struct Member {
     pub(crate) peer_address: Option<SocketAddr>,
     /// Which other workers it can share memory with: those of whom the same is known.
     pub(crate) memory_domain: Option<String>,
+    /// The shares of copies of the state that its process holds, since it stopped working.
+    pub(crate) held: Vec<HeldShare>,
     /// It has done its first optimizer step.
     pub(crate) first_step: bool,
     /// Its last report.

@@ -6,10 +6,11 @@
 //! in order, after any delay, what was said before its end; then it says that the process ended.
 //!
 //! Workers also copy their state after steps, each its own share, and may die in the midst of that. The copies and their
-//! stamps are modelled; which copy counts is decided by the function that runs.
+//! stamps are modelled, in memory that all share as in the workers' own, where each share goes to a keeper too. Which copy
+//! counts is decided by the function that runs.
 
 use super::state::{GangLimits, GangState, News, Order, SeatState};
-use lockstep_gang::{RankStamp, newest_version};
+use lockstep_gang::{HeldShare, RankStamp, keepers, newest_held};
 use stateright::{Checker, Model, Property};
 use std::collections::VecDeque;
 
@@ -39,6 +40,13 @@ struct Process {
     /// Copies that it has completed in its generation, and whether it is writing another one.
     copies: u64,
     copying: bool,
+    /// The generation that it sends them in: what was sent in an earlier one does not arrive any more.
+    sends_in: Option<u16>,
+    /// Of these, how many its keeper has, and whether that one is at the next.
+    kept: u64,
+    keeping: bool,
+    /// The copy that its generation goes on from is in its memory.
+    restored: bool,
     inbox: VecDeque<CoordinatorMessage>,
     outbox: VecDeque<News>,
 }
@@ -54,6 +62,10 @@ impl Process {
             condemned: false,
             copies: 0,
             copying: false,
+            sends_in: None,
+            kept: 0,
+            keeping: false,
+            restored: false,
             inbox: VecDeque::new(),
             outbox: VecDeque::from([News::Joined]),
         }
@@ -81,32 +93,59 @@ impl Process {
     }
 }
 
-/// The two copies of the state, as the ranks' shares of them.
+/// A share of a copy, and the step that it is really of: 0 while it is half written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+struct Share {
+    stamp: RankStamp,
+    step: u64,
+}
+
+/// The two copies of the state in one memory, as the ranks' shares of them.
+type Memory = [Vec<Share>; 2];
+
+/// The copies of the state.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Copies {
-    /// What ranks say of each.
-    stamps: [Vec<RankStamp>; 2],
-    /// The step that each share is of; 0 while it is half written.
-    shares: [Vec<u64>; 2],
-    /// The one that the generation writes first, and the step that it began with.
+    /// One that all share, or one of each seat's process.
+    memories: Vec<Memory>,
+    /// The copy that the generation writes first, and the step that it began with.
     first: usize,
     begun: u64,
+    /// The copy that the present generation goes on from.
+    from: Option<(usize, RankStamp)>,
     /// The last step that all ranks have copied, so that it counts as done.
     counted: u64,
-    /// A generation began with an earlier step, or with shares of different ones.
+    /// Where each share of that is, as seats; and whose processes have died since.
+    homes: Vec<Vec<usize>>,
+    wiped: Vec<usize>,
+    /// A generation began with an earlier step, though all shares were left, or with shares of different ones.
     lost: bool,
 }
 
 impl Copies {
-    fn of(workers: usize) -> Self {
+    fn of(workers: usize, are_shared: bool) -> Self {
+        let memory = || [(); 2].map(|()| vec![Share::default(); workers]);
+        let count = if are_shared { 1 } else { workers };
         Self {
-            stamps: [(); 2].map(|()| vec![RankStamp::default(); workers]),
-            shares: [(); 2].map(|()| vec![0; workers]),
+            memories: (0..count).map(|_| memory()).collect(),
             first: 0,
             begun: 0,
+            from: None,
             counted: 0,
+            homes: Vec::new(),
+            wiped: Vec::new(),
             lost: false,
         }
+    }
+
+    fn are_shared(&self) -> bool {
+        self.memories.len() == 1
+    }
+
+    /// The memory of a seat's process.
+    fn memory(&mut self, seat: usize) -> &mut Memory {
+        let number = if self.are_shared() { 0 } else { seat };
+        &mut self.memories[number]
     }
 
     /// Where a rank writes its next copy.
@@ -114,19 +153,111 @@ impl Copies {
         (self.first + copies as usize) % 2
     }
 
-    /// A generation begins, with the newest copy that counts.
-    fn begin(&mut self) {
-        let stamps = self.stamps.each_ref().map(Vec::as_slice);
-        let newest = newest_version(stamps);
-        self.begun = newest.map_or(0, |newest| self.stamps[newest][0].step);
-        self.first = newest.map_or(0, |newest| 1 - newest);
+    /// The process of a seat is gone, and its own memory with it.
+    fn wipe(&mut self, seat: usize) {
+        if !self.are_shared() {
+            let memory = self.memory(seat);
+            *memory = [(); 2].map(|()| vec![Share::default(); memory[0].len()]);
+            self.wiped.push(seat);
+            self.wiped.sort_unstable();
+            self.wiped.dedup();
+        }
+    }
+
+    /// The shares that these seats hold.
+    fn held(&self, seats: &[usize]) -> Vec<Vec<HeldShare>> {
+        let of = |memory: &Memory| {
+            let versions = memory.iter().enumerate();
+            let shares = versions.flat_map(|(version, shares)| {
+                let shares = shares.iter().enumerate();
+                shares.map(move |(rank, share)| HeldShare {
+                    version,
+                    rank,
+                    stamp: share.stamp,
+                })
+            });
+            shares.filter(|share| share.stamp.stamp > 0).collect()
+        };
+        match self.are_shared() {
+            true => vec![of(&self.memories[0])],
+            false => seats.iter().map(|&seat| of(&self.memories[seat])).collect(),
+        }
+    }
+
+    /// A generation of these seats begins, with the newest copy of which they hold all shares.
+    fn begin(&mut self, seats: &[usize]) {
+        let held = self.held(seats);
+        let newest = newest_held(&held.iter().map(Vec::as_slice).collect::<Vec<_>>());
+        self.begun = newest.as_ref().map_or(0, |newest| newest.stamp.step);
+        self.first = newest.as_ref().map_or(0, |newest| 1 - newest.number);
         // It is later if one died right after the last share was written: then nobody was left to count it.
-        self.lost |= self.begun < self.counted;
+        let is_gone = |home: &Vec<usize>| home.iter().all(|seat| self.wiped.contains(seat));
+        let is_left = !self.homes.iter().any(is_gone);
+        self.lost |= self.begun < self.counted && is_left;
         self.counted = self.begun;
-        if let Some(newest) = newest {
-            let ranks = self.stamps[newest][0].ranks as usize;
-            let shares = &self.shares[newest][..ranks];
-            self.lost |= shares.iter().any(|share| *share != self.begun);
+        self.homes.clear();
+        self.wiped.clear();
+        if let Some(newest) = &newest {
+            for (rank, &holder) in newest.holders.iter().enumerate() {
+                let number = if self.are_shared() { 0 } else { seats[holder] };
+                let share = self.memories[number][newest.number][rank];
+                self.lost |= share.step != self.begun;
+                let wanted = HeldShare {
+                    version: newest.number,
+                    rank,
+                    stamp: newest.stamp,
+                };
+                let homes = seats.iter().zip(&held);
+                let homes = homes.filter(|(_, held)| held.contains(&wanted));
+                self.homes.push(homes.map(|(&seat, _)| seat).collect());
+            }
+        }
+        self.from = newest.map(|newest| (newest.number, newest.stamp));
+    }
+
+    /// A process forgets all but what its generation goes on from.
+    fn keep_only_from(&mut self, seat: usize) {
+        if self.are_shared() {
+            return;
+        }
+        let from = self.from;
+        for (version, shares) in self.memory(seat).iter_mut().enumerate() {
+            for share in shares {
+                if from != Some((version, share.stamp)) {
+                    *share = Share::default();
+                }
+            }
+        }
+    }
+
+    /// All members bring to their memory what others hold.
+    fn restore(&mut self, members: &[usize]) {
+        let Some((number, stamp)) = self.from else {
+            return;
+        };
+        for rank in 0..stamp.ranks as usize {
+            let shares = members
+                .iter()
+                .map(|&seat| self.memories[seat][number][rank]);
+            let share = shares.max_by_key(|share| share.stamp.stamp);
+            for &seat in members {
+                self.memories[seat][number][rank] = share.unwrap_or_default();
+            }
+        }
+        self.homes = vec![members.to_vec()];
+        self.wiped.clear();
+    }
+
+    /// A rank begins to write a copy, here or at its keeper's.
+    fn take_back(&mut self, seat: usize, (copy, rank): (usize, usize), generation: u16) {
+        for (number, share) in self.memory(seat)[copy].iter_mut().enumerate() {
+            let is_earlier = (share.stamp.stamp >> 48) as u16 != generation;
+            if number == rank || is_earlier {
+                share.stamp = RankStamp::default();
+            }
+            if number == rank {
+                share.step = 0;
+            }
         }
     }
 }
@@ -184,6 +315,11 @@ enum ModelEvent {
     /// A worker begins to copy its share of the state, or is done with it.
     Copy(usize),
     Copied(usize),
+    /// What a worker has copied begins to come to its keeper, or is there.
+    Keep(usize),
+    Kept(usize),
+    /// All workers of a generation have brought what it goes on from to their memory.
+    Restore,
     /// A worker asks to be done without.
     Leave(usize),
     /// The coordinator has waited long enough for those who are starting.
@@ -210,10 +346,60 @@ struct GangModel {
     leaves: u8,
     /// Copies of the state in a generation that comes to its end.
     copies: u64,
+    /// Whether all workers share the memory for them.
+    shares_memory: bool,
     enough: Option<usize>,
 }
 
 impl World {
+    /// The process of a seat ends.
+    fn die(&mut self, seat: usize) {
+        self.processes[seat].die();
+        self.copies.wipe(seat);
+    }
+
+    /// The seat that keeps copies for one, as of the present members.
+    fn keeper(&self, seat: usize) -> Option<usize> {
+        let rank = self.members.iter().position(|member| *member == seat)?;
+        let keepers = keepers(&vec![None; self.members.len()]);
+        Some(self.members[*keepers.get(rank)?])
+    }
+
+    /// The newest share that a worker has completed in the present generation.
+    fn share(&self, seat: usize) -> Share {
+        let copies = self.processes[seat].copies;
+        let step = self.copies.begun + copies;
+        let stamp = RankStamp {
+            stamp: u64::from(self.state.generation()) << 48 | copies,
+            step,
+            ranks: self.members.len() as u64,
+        };
+        Share { stamp, step }
+    }
+
+    /// Counts the step of the newest copy of a worker, if all have it and it lies where it is to lie.
+    fn count(&mut self, seat: usize) {
+        let (copies, works_in) = (self.processes[seat].copies, self.processes[seat].works_in);
+        let has_copied = |member: &usize| {
+            let process = &self.processes[*member];
+            process.works_in == works_in && process.copies >= copies && self.is_kept(*member)
+        };
+        // A share of an earlier generation may be of the same step: that proves nothing.
+        if works_in.is_some() && self.members.iter().all(has_copied) {
+            self.copies.counted = self.copies.begun + copies;
+            let home = |&seat: &usize| [Some(seat), self.keeper(seat)].into_iter().flatten();
+            let homes = self.members.iter().map(|seat| home(seat).collect());
+            self.copies.homes = homes.collect();
+            self.copies.wiped.clear();
+        }
+    }
+
+    /// Whether all that a worker has copied lies where it is to lie.
+    fn is_kept(&self, seat: usize) -> bool {
+        let process = &self.processes[seat];
+        self.copies.are_shared() || self.members.len() < 2 || process.kept >= process.copies
+    }
+
     fn tell_state(&mut self, seat: usize, news: News, works: bool, min_workers: usize) {
         let orders = self.state.hear(seat, news);
         self.carry_out(orders, works, min_workers);
@@ -258,11 +444,12 @@ impl World {
                 }
                 Order::Kill(seat) => {
                     if self.processes[seat].alive {
-                        self.processes[seat].die();
+                        self.die(seat);
                     }
                 }
                 Order::Start(seat) if works || self.failed_starts_left == 0 => {
-                    self.processes[seat] = Process::started()
+                    self.processes[seat] = Process::started();
+                    self.copies.wipe(seat);
                 }
                 Order::Start(seat) => {
                     self.failed_starts_left -= 1;
@@ -277,7 +464,7 @@ impl World {
                             self.processes[seat].inbox.push_back(told);
                         }
                     }
-                    self.copies.begin();
+                    self.copies.begin(&seats);
                     self.members = seats;
                     self.arrived.clear();
                     self.agreed_to_pause = false;
@@ -316,7 +503,7 @@ impl Model for GangModel {
             alarms_left: self.alarms,
             cuts_left: self.cuts,
             leaves_left: self.leaves,
-            copies: Copies::of(self.workers),
+            copies: Copies::of(self.workers, self.shares_memory),
             agreed_to_pause: false,
             published: false,
             concluded: false,
@@ -342,6 +529,13 @@ impl Model for GangModel {
             && (world.members.iter()).any(|seat| world.processes[*seat].asked_to_pause)
         {
             events.push(ModelEvent::Agree);
+        }
+        let begun = |seat: &usize| {
+            let process = &world.processes[*seat];
+            process.works_in == generation && process.runs() && !process.restored
+        };
+        if !world.members.is_empty() && world.members.iter().all(begun) {
+            events.push(ModelEvent::Restore);
         }
         if world.state.could_begin() {
             events.push(ModelEvent::Settle);
@@ -383,12 +577,26 @@ impl Model for GangModel {
             if process.runs() && process.copying {
                 events.push(ModelEvent::Copied(seat));
             }
+            // What was sent may arrive after the sender has died, as long as the keeper works.
+            if let Some(keeper) = world.keeper(seat).filter(|_| !world.copies.are_shared())
+                && world.processes[keeper].works_in == process.sends_in
+                && world.processes[keeper].runs()
+                && process.sends_in == generation
+                && process.kept < process.copies
+            {
+                events.push(match process.keeping {
+                    false => ModelEvent::Keep(seat),
+                    true => ModelEvent::Kept(seat),
+                });
+            }
             // Nobody goes on to another step before all have copied the last one.
             let is_copied = |peer: &usize| {
+                let kept = world.is_kept(*peer);
                 let peer = &world.processes[*peer];
-                peer.works_in == process.works_in && peer.copies >= process.copies
+                peer.works_in == process.works_in && peer.copies >= process.copies && kept
             };
             if process.runs()
+                && process.restored
                 && process.works_in == generation
                 && !process.copying
                 && !process.arrived
@@ -401,6 +609,7 @@ impl Model for GangModel {
                 events.push(ModelEvent::Pause(seat));
             } else if process.runs() && process.works_in.is_some() {
                 if !process.arrived
+                    && process.restored
                     && process.copies == self.copies
                     && world.members.iter().all(is_copied)
                 {
@@ -430,7 +639,7 @@ impl Model for GangModel {
         match event {
             ModelEvent::Crash(seat) => {
                 world.crashes_left -= 1;
-                world.processes[seat].die();
+                world.die(seat);
             }
             ModelEvent::Hang(seat) => {
                 world.hangs_left -= 1;
@@ -444,12 +653,17 @@ impl Model for GangModel {
                         process.works_in = Some(generation);
                         process.arrived = false;
                         process.copies = 0;
+                        process.sends_in = Some(generation);
+                        process.kept = 0;
+                        process.keeping = false;
+                        process.restored = world.copies.are_shared();
                         process.asked_to_pause = false;
+                        world.copies.keep_only_from(seat);
                     }
                     CoordinatorMessage::Pause(generation) => {
                         process.asked_to_pause |= process.works_in == Some(generation);
                     }
-                    CoordinatorMessage::Dismiss => process.die(),
+                    CoordinatorMessage::Dismiss => world.die(seat),
                     CoordinatorMessage::CallOff(generation)
                         if process.works_in == Some(generation) =>
                     {
@@ -476,13 +690,22 @@ impl Model for GangModel {
                 process.works_in = None;
                 process.outbox.push_back(News::Paused);
             }
+            ModelEvent::Restore => {
+                if !world.copies.are_shared() {
+                    let members = world.members.clone();
+                    world.copies.restore(&members);
+                }
+                for &seat in &world.members {
+                    world.processes[seat].restored = true;
+                }
+            }
             ModelEvent::Copy(seat) => {
                 let rank = world.members.iter().position(|member| *member == seat)?;
                 let process = &mut world.processes[seat];
                 process.copying = true;
                 let copy = world.copies.next(process.copies);
-                world.copies.stamps[copy][rank] = RankStamp::default();
-                world.copies.shares[copy][rank] = 0;
+                let generation = process.works_in?;
+                world.copies.take_back(seat, (copy, rank), generation);
             }
             ModelEvent::Copied(seat) => {
                 let rank = world.members.iter().position(|member| *member == seat)?;
@@ -490,22 +713,27 @@ impl Model for GangModel {
                 let copy = world.copies.next(process.copies);
                 process.copying = false;
                 process.copies += 1;
-                let step = world.copies.begun + process.copies;
-                world.copies.shares[copy][rank] = step;
-                world.copies.stamps[copy][rank] = RankStamp {
-                    stamp: u64::from(process.works_in?) << 48 | process.copies,
-                    step,
-                    ranks: world.members.len() as u64,
-                };
-                let (copies, works_in) = (process.copies, process.works_in);
-                let has_copied = |member: &usize| {
-                    let member = &world.processes[*member];
-                    member.works_in == works_in && member.copies >= copies
-                };
-                // A share of an earlier generation may be of the same step: that proves nothing.
-                if world.members.iter().all(has_copied) {
-                    world.copies.counted = step;
-                }
+                let share = world.share(seat);
+                world.copies.memory(seat)[copy][rank] = share;
+                world.count(seat);
+            }
+            ModelEvent::Keep(seat) => {
+                let rank = world.members.iter().position(|member| *member == seat)?;
+                let keeper = world.keeper(seat)?;
+                world.processes[seat].keeping = true;
+                let copy = world.copies.next(world.processes[seat].kept);
+                let generation = world.state.generation();
+                world.copies.take_back(keeper, (copy, rank), generation);
+            }
+            ModelEvent::Kept(seat) => {
+                let rank = world.members.iter().position(|member| *member == seat)?;
+                let keeper = world.keeper(seat)?;
+                let copy = world.copies.next(world.processes[seat].kept);
+                world.processes[seat].keeping = false;
+                world.processes[seat].kept += 1;
+                let share = world.share(seat);
+                world.copies.memory(keeper)[copy][rank] = share;
+                world.count(seat);
             }
             ModelEvent::Leave(seat) => {
                 world.leaves_left -= 1;
@@ -532,7 +760,7 @@ impl Model for GangModel {
                 }
                 world.tell_state(seat, News::Overdue, reached, self.min_workers);
             }
-            ModelEvent::LeaseEnds(seat) => world.processes[seat].die(),
+            ModelEvent::LeaseEnds(seat) => world.die(seat),
             ModelEvent::LeaseWaited(seat) => {
                 world.processes[seat].condemned = false;
                 // Its link is closed: what it said last is not heard any more.
@@ -596,6 +824,7 @@ fn whatever_happens_to_two_workers_no_generation_overlaps_and_the_run_ends() {
         cuts: 1,
         leaves: 0,
         copies: 0,
+        shares_memory: true,
         enough: None,
     });
     assert!(states > 1_000, "{states} states are too few to mean much");
@@ -614,6 +843,7 @@ fn whatever_happens_to_three_workers_no_generation_overlaps_and_the_run_ends() {
         cuts: 1,
         leaves: 0,
         copies: 0,
+        shares_memory: true,
         enough: None,
     });
 }
@@ -632,6 +862,7 @@ fn whatever_happens_to_workers_that_come_and_leave_no_generation_overlaps_and_th
             cuts: 0,
             leaves,
             copies: 0,
+            shares_memory: true,
             enough: Some(workers - 1),
         });
     }
@@ -651,6 +882,27 @@ fn wherever_a_worker_dies_while_copies_are_written_the_newest_that_counts_is_who
             cuts: 0,
             leaves: 0,
             copies,
+            shares_memory: true,
+            enough: None,
+        });
+    }
+}
+
+#[test]
+fn wherever_a_worker_dies_while_others_keep_its_copies_all_that_counts_is_left_with_them() {
+    for (workers, crashes, copies) in [(2, 2, 3), (3, 1, 2)] {
+        explore(GangModel {
+            workers,
+            max_restarts: 2,
+            min_workers: 1,
+            crashes,
+            hangs: 0,
+            failed_starts: 1,
+            alarms: 0,
+            cuts: 0,
+            leaves: 0,
+            copies,
+            shares_memory: false,
             enough: None,
         });
     }

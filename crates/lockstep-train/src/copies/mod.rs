@@ -1,25 +1,27 @@
 //! Copies of the state in shared memory that outlives a worker.
 //!
-//! After a step, each rank copies its share of the new state to memory that the coordinator holds too
-//! ([`KeptState`](lockstep_gang::KeptState)), and a step counts as done only once all have. If a worker is lost, the gang
-//! goes on from the newest copy, and not from a checkpoint: no step up to it is done again.
+//! After a step, each rank copies its share of the new state to memory that outlives it
+//! ([`KeptState`](lockstep_gang::KeptState)), and a step counts as done only once all have. Where the gang shares memory, that
+//! is memory that the coordinator holds too; elsewhere it is a process's own, and another rank's
+//! ([`HeldMemory`](lockstep_gang::HeldMemory)). If a worker is lost, the gang goes on from the newest copy, and not from a
+//! checkpoint: no step up to it is done again.
 //!
 //! How often this happens does not change a bit of the result, so rank 0 may decide it by its clock ([`pace`]): as often as
 //! it costs next to nothing, unless the job wants every step. What changes with an epoch alone, such as the best weights and
 //! what the epochs came to, is written by rank 0 in [`notes`].
 
+mod here;
 mod notes;
 mod pace;
+
+pub(crate) use here::CopiesHere;
 
 use crate::TrainError;
 use crate::device::{DeviceReplica, StateVectors};
 use crate::sets::DataFacts;
 use crate::snapshot::{Best, Position, Snapshot};
 use lockstep_base::failpoint::reach;
-use lockstep_events::control::CopyPlace;
-use lockstep_gang::{
-    CollectiveExt, KeptShape, KeptState, KeptStep, KeptVersion, KeptWriter, Segment,
-};
+use lockstep_gang::{KeptShape, KeptState, KeptStep, KeptVersion, KeptWriter};
 use lockstep_nn::LossSum;
 use lockstep_resolve::TrainingSettings;
 use notes::{EpochNotes, fitting};
@@ -48,22 +50,8 @@ pub(crate) fn shape(settings: &TrainingSettings, data: &DataFacts, len: usize) -
     }
 }
 
-/// Opens what the assignment names.
-pub(crate) fn open(place: &CopyPlace) -> Result<KeptState, TrainError> {
-    let segment = Segment::inherited(place.fd)?;
-    Ok(KeptState::open(&segment, place.at)?)
-}
-
-/// The copy that the assignment names, if it names any.
-pub(crate) fn version(place: &CopyPlace) -> Option<KeptVersion> {
-    place.from.map(|from| KeptVersion {
-        number: from.number,
-        step: from.step,
-    })
-}
-
 /// Reads a copy of the state of a network with `len` numbers.
-pub(crate) fn read(
+fn read(
     kept: &KeptState,
     version: KeptVersion,
     settings: &TrainingSettings,
@@ -138,20 +126,19 @@ impl StateCopies {
         Self(None)
     }
 
-    /// Of `rank` in a generation of so many ranks that begins with `beginning`.
+    /// Of a rank with this hand to write, in a generation that begins with `beginning`.
     pub(crate) fn new(
-        (kept, place): (KeptState, &CopyPlace),
-        (rank, ranks, generation): (usize, usize, u16),
+        mut writer: KeptWriter,
+        (rank, from): (usize, Option<KeptVersion>),
+        every_step: bool,
         beginning: &Snapshot,
     ) -> Self {
-        let from = version(place);
         let notes = (rank == 0).then(|| EpochNotes::new(from, beginning));
-        let mut writer = kept.writer(rank, ranks, generation, from);
         let notes = notes.map(|notes| notes.begun(&mut writer, beginning));
         Self(Some(CopyDuty {
             writer,
             notes,
-            every_step: place.every_step,
+            every_step,
             copies: 0,
             pace: Pace::new(),
         }))
@@ -244,7 +231,7 @@ impl CopyDuty {
         }
         reach("copy.completed");
         self.copies += 1;
-        replica.collective().barrier()?;
+        self.writer.settle(replica.collective())?;
         reach("copy.counts");
         self.pace.copied(since.elapsed().as_secs_f64());
         Ok(())

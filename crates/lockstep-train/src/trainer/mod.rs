@@ -18,8 +18,7 @@ mod trace;
 use crate::checkpoint::{Checkpointer, Vote};
 use crate::choice;
 use crate::choice::WorkerDevice;
-use crate::copies;
-use crate::copies::StateCopies;
+use crate::copies::{CopiesHere, StateCopies};
 use crate::device::Device;
 use crate::evaluate::mean;
 use crate::sets::Sets;
@@ -30,9 +29,10 @@ use lockstep_base::fs::CacheDir;
 use lockstep_data::DataError;
 use lockstep_events::control::{Assignment, Finished, FromWorker};
 use lockstep_events::event::EpochResult;
-use lockstep_gang::{CollectiveExt, Plan, SharingCollective};
+use lockstep_gang::{CollectiveExt, HeldMemory, HeldShare, Plan, SharingCollective};
 use lockstep_learner::{GenerationEnd, Reporter, Wish};
 use lockstep_measure::BestBy;
+use lockstep_nn::Model;
 use lockstep_resolve::Interval;
 use publish::Publisher;
 use start_state::start_state;
@@ -45,6 +45,8 @@ pub(crate) struct Opened {
     device: Box<dyn Device>,
     evaluation_rows: usize,
     note: Option<String>,
+    /// The shares of copies of the state that this process holds, where workers keep them for each other.
+    held: Option<HeldMemory>,
 }
 
 impl Opened {
@@ -74,7 +76,16 @@ impl Opened {
             device,
             evaluation_rows,
             note,
+            held: None,
         })
+    }
+
+    /// The shares of copies of the state that this process holds, when it does not work.
+    pub(crate) fn held_shares(&self) -> Vec<HeldShare> {
+        self.held
+            .as_ref()
+            .map(HeldMemory::shares)
+            .unwrap_or_default()
     }
 
     /// What a person may not expect of it, which is said once.
@@ -116,16 +127,27 @@ impl<'a> Trainer<'a> {
             device,
             evaluation_rows,
             note: _,
+            held,
         } = opened;
-        let place = assignment.copies.as_ref();
-        let kept = place.map(copies::open).transpose()?;
-        let beginning = start_state(assignment, part, sets, device.model(), kept.as_ref())?;
         let told = (assignment, settings);
-        let mut steps = StepLoop::new(told, sets, &mut **device, &beginning, join)?;
-        if let Some(kept) = kept.zip(place) {
-            let who = (assignment.rank, assignment.workers, assignment.generation);
-            steps.copies = StateCopies::new(kept, who, &beginning);
-        }
+        let begin = |model: &Model, collective: &mut dyn SharingCollective| {
+            let of = (settings, &sets.facts(), model.layout().len());
+            let place = assignment.copies.as_ref();
+            let copies = place.map(|place| CopiesHere::open(place, held, of, collective));
+            let copies = copies.transpose()?;
+            let beginning = start_state(assignment, part, sets, model, copies.as_ref())?;
+            let from = copies.as_ref().and_then(CopiesHere::version);
+            let writer = copies.map(|copies| copies.writer(assignment.generation, collective));
+            let copies = match (writer.transpose()?.flatten(), place) {
+                (Some(writer), Some(place)) => {
+                    let who = (assignment.rank, from);
+                    StateCopies::new(writer, who, place.every_step, &beginning)
+                }
+                _ => StateCopies::none(),
+            };
+            Ok((beginning, copies))
+        };
+        let (steps, beginning) = StepLoop::new(told, sets, &mut **device, begin, join)?;
         let Snapshot {
             best,
             history,

@@ -1,11 +1,11 @@
 //! What training begins with: a copy of the state in memory, a snapshot, the weights of a file, or weights drawn from the seed.
 
+use crate::copies::CopiesHere;
 use crate::prepare::steps_per_epoch;
 use crate::sets::Sets;
 use crate::snapshot::{Position, Snapshot};
-use crate::{LearnerPart, TrainError, copies, pretrained};
+use crate::{LearnerPart, TrainError, pretrained};
 use lockstep_events::control::Assignment;
-use lockstep_gang::KeptState;
 use lockstep_nn::{LossSum, Model};
 use lockstep_place::Place;
 
@@ -15,13 +15,13 @@ pub(super) fn start_state(
     part: &LearnerPart,
     sets: &Sets,
     model: &Model,
-    kept: Option<&KeptState>,
+    copies: Option<&CopiesHere<'_>>,
 ) -> Result<Snapshot, TrainError> {
     let settings = &part.settings;
-    let copy = assignment.copies.as_ref().and_then(copies::version);
-    if let (Some(kept), Some(copy)) = (kept, copy) {
-        let steps = steps_per_epoch(settings, &sets.facts());
-        return copies::read(kept, copy, settings, (model.layout().len(), steps));
+    let steps = steps_per_epoch(settings, &sets.facts());
+    let of = (model.layout().len(), steps);
+    if let Some(copy) = copies.and_then(|copies| copies.read(settings, of)) {
+        return copy;
     }
     if let Some(checkpoint) = &assignment.resume {
         let checkpoint = Place::parse(checkpoint, &part.access)?;

@@ -16,7 +16,7 @@ use lockstep_events::event::StepTimes;
 use lockstep_gang::{Plan, SharingCollective};
 use lockstep_learner::{Reporter, Wish};
 use lockstep_measure::BestBy;
-use lockstep_nn::{Layout, LossSum, Optimizer, Schedule};
+use lockstep_nn::{Layout, LossSum, Model, Optimizer, Schedule};
 use lockstep_resolve::TrainingSettings;
 use std::time::{Duration, Instant};
 
@@ -91,14 +91,17 @@ pub(super) struct Clock {
 }
 
 impl<'a> StepLoop<'a> {
-    /// Joins the gang through `join`, and begins with `beginning`.
+    /// Joins the gang through `join`, and begins with what `begin` finds then.
     pub(super) fn new(
         (assignment, settings): (&Assignment, &TrainingSettings),
         sets: &'a Sets,
         device: &'a mut dyn Device,
-        beginning: &Snapshot,
+        begin: impl FnOnce(
+            &Model,
+            &mut dyn SharingCollective,
+        ) -> Result<(Snapshot, StateCopies), TrainError>,
         join: impl FnOnce(Plan) -> Result<Box<dyn SharingCollective>, TrainError>,
-    ) -> Result<Self, TrainError> {
+    ) -> Result<(Self, Snapshot), TrainError> {
         let model = device.model();
         let (layout, objective) = (model.layout().clone(), Objective::of(model));
         let place = (assignment.rank, assignment.transport.hosts());
@@ -106,7 +109,6 @@ impl<'a> StepLoop<'a> {
         let optimizer = setup.optimizer();
         let steps_per_epoch = setup.steps_per_epoch;
         let batches = setup.programs.each_ref().map(|program| program.batch);
-        let position = beginning.position.clone();
         let plan = &setup.exchange.plan;
         let (lanes, workers) = (plan.lanes(), plan.workers());
         let mut collective = join(plan.clone())?;
@@ -117,9 +119,11 @@ impl<'a> StepLoop<'a> {
         if peers::are_on_one_machine(&assignment.transport) {
             peers::agree(device, &mut setup, &mut *collective)?;
         }
+        let (beginning, copies) = begin(device.model(), &mut *collective)?;
+        let position = beginning.position.clone();
         let steps = steps_per_epoch * u64::from(settings.learner.epochs);
         let tracer = (assignment.rank == 0).then(|| Tracer::new(&layout, &setup.marked, steps));
-        Ok(Self {
+        let this = Self {
             rank: assignment.rank,
             epochs: settings.learner.epochs,
             schedule: (settings.learner.schedule)
@@ -132,8 +136,8 @@ impl<'a> StepLoop<'a> {
             catch_up: assignment.catch_up.max(position.step),
             lane_exchange: LaneExchange::new(lanes, workers),
             loss: LossByStep::new(lanes, steps_per_epoch, position.step),
-            replica: device.replica(sets, setup, beginning, collective)?,
-            copies: StateCopies::none(),
+            replica: device.replica(sets, setup, &beginning, collective)?,
+            copies,
             norm_before: beginning.gradient_norm,
             has_whole_sums: false,
             steps_per_epoch,
@@ -144,7 +148,8 @@ impl<'a> StepLoop<'a> {
             tracer,
             layout,
             objective,
-        })
+        };
+        Ok((this, beginning))
     }
 
     /// Begins the rest of the epoch in progress and says which it is, counted from 1.

@@ -246,6 +246,11 @@ impl Supervisor<'_> {
                 name,
                 value,
             } => self.pass_on(seat, generation, &name, &value),
+            FromWorker::Held { shares } => {
+                // Of what cannot be read nothing is held.
+                let shares = serde_json::from_value(shares).unwrap_or_default();
+                self.gang.members[seat].held = shares;
+            }
             FromWorker::Finished(finished) => {
                 self.gang.members[seat].finished = Some(finished);
                 self.follow(seat, News::Finished)?;

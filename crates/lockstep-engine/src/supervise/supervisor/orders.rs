@@ -136,8 +136,8 @@ impl Supervisor<'_> {
             warnings,
             incarnation,
         } = (self.watch.begin_generation)(generation)?;
-        let copy = self.gang.newest_copy(step);
-        let (resume, step) = match copy {
+        let copy = self.gang.newest_copy(&seats, step);
+        let (resume, step) = match &copy {
             Some(copy) => (None, copy.step),
             None => (resume, step),
         };
@@ -189,6 +189,7 @@ impl Supervisor<'_> {
             let member = &mut self.gang.members[seat];
             member.is_fresh();
             member.finished = None;
+            member.held.clear();
             self.tell(seat, &ToWorker::Begin(Box::new(assignment)));
         }
         if self.watch.stop.get() == Stop::Graceful {
