@@ -10,7 +10,7 @@ MDBOOK := 0.5.4
 # Many tests start processes and wait for them: two for each processor keep all busy.
 TEST_THREADS = $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 
-.PHONY: help demo test test-peers test-tools test-fast test-long test-kube test-gpu kernels soak bench-train bench-cores bench-gpu report-gpu bench-data bench-recovery bench-collective bench-scale bench-hosts bench-shards bench-trees bench-serving bench-dashboard screenshots wheel dist static book image test-python clean release cargo components
+.PHONY: help demo test test-peers test-tools test-fast test-long test-kube test-gpu kernels soak bench-train bench-cores bench-gpu report-gpu bench-data bench-recovery bench-collective bench-scale bench-hosts bench-losses bench-shards bench-trees bench-serving bench-dashboard screenshots wheel dist static book image test-python clean release cargo components
 
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' Makefile
@@ -137,6 +137,10 @@ bench-scale: cargo ## Hold the model of docs/scale.md against gangs of 2 to 16 p
 
 bench-hosts: release ## Train on hosts in network namespaces, disturb them, and compare the weights with one worker's (as root)
 	@python3 bench/hosts.py --lockstep $(LOCKSTEP) $(BENCH_ARGS)
+
+bench-losses: release ## Kill a worker or a host every ten seconds for ten minutes, on one machine and on three hosts (as root)
+	@$(LOCKSTEP) data get fashion-mnist
+	@python3 bench/losses.py --lockstep $(LOCKSTEP) --cache $(LOCKSTEP_CACHE) $(BENCH_ARGS)
 
 bench-dashboard: release ## Say what the server and its dashboard cost: memory, start, lists of a thousand, 100 open pages
 	@command -v python3 > /dev/null || { echo "python3 is missing: the benchmark is written in it" >&2; exit 1; }

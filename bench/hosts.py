@@ -48,21 +48,26 @@ store = "runs"
 """
 
 
-def write_set(folder):
-    dice = random.Random(7)
-    pixels = bytes(dice.randrange(256) for _ in range(SAMPLES * SIDE * SIDE))
-    (folder / "images").write_bytes(struct.pack(">BBBBIII", 0, 0, 8, 3, SAMPLES, SIDE, SIDE) + pixels)
-    (folder / "labels").write_bytes(struct.pack(">BBBBI", 0, 0, 8, 1, SAMPLES) + bytes(i % 10 for i in range(SAMPLES)))
+def write_token(folder):
     token = folder / "token"
     token.write_text("5a" * 32)
     token.chmod(0o400)
 
 
+def write_set(folder):
+    dice = random.Random(7)
+    pixels = bytes(dice.randrange(256) for _ in range(SAMPLES * SIDE * SIDE))
+    (folder / "images").write_bytes(struct.pack(">BBBBIII", 0, 0, 8, 3, SAMPLES, SIDE, SIDE) + pixels)
+    (folder / "labels").write_bytes(struct.pack(">BBBBI", 0, 0, 8, 1, SAMPLES) + bytes(i % 10 for i in range(SAMPLES)))
+    write_token(folder)
+
+
 class Pods:
     """The pods of one run: each starts again when it ended and may be."""
 
-    def __init__(self, binary, folder, run, workers_of):
+    def __init__(self, binary, folder, run, workers_of, cache=None, sleep_ms=5):
         self.binary, self.folder, self.run = binary, folder, run
+        self.cache, self.sleep_ms = cache or folder / "cache", sleep_ms
         self.hosts = [host for host, workers in enumerate(workers_of) for _ in range(workers)]
         self.pods = {index: self.start(index) for index in range(len(self.hosts))}
         self.workers, self.is_tree = {}, False
@@ -78,8 +83,8 @@ class Pods:
             "LOCKSTEP_COORDINATOR": "10.77.0.1:7474",
             "LOCKSTEP_POD_ADDRESS": address,
             "LOCKSTEP_TOKEN_FILE": str(self.folder / "token"),
-            "LOCKSTEP_CACHE": str(self.folder / "cache"),
-            "LOCKSTEP_FAILPOINTS": "step.begin=sleep:5",
+            "LOCKSTEP_CACHE": str(self.cache),
+            "LOCKSTEP_FAILPOINTS": f"step.begin=sleep:{self.sleep_ms}",
         }
         # `ip netns exec` would give each pod files of its own, and then none shares memory with another.
         space = f"/run/netns/{PREFIX}-{self.hosts[index]}"

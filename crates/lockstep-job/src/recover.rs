@@ -13,7 +13,7 @@ keys! {
         max_restarts: u32 = default(3) => Within(0..=MAX_RESTARTS);
         /// How few workers a run goes on with when lost ones cannot be replaced.
         min_workers: usize = default(1) => 1..=MAX_WORKERS;
-        /// How often the state is copied to memory that outlives a worker, where all are on one host.
+        /// How often the state is copied to memory that outlives a worker.
         copies: JobCopies = default(JobCopies::Auto) => Any;
     }
 }

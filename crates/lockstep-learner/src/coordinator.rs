@@ -146,7 +146,7 @@ pub struct RunFacts {
     pub stall_s: Option<f64>,
     /// The memory that the gang will take, where that is planned.
     pub memory: Option<PlannedMemory>,
-    /// What is kept of the state in shared memory, where workers have some; none if nothing is.
+    /// What is kept of the state in memory that outlives a worker; none if nothing is.
     pub copies: Option<KeptShape>,
 }
 

@@ -62,7 +62,7 @@ pub struct ResolvedJob {
     pub enough_workers: Option<usize>,
     /// Whether a cluster keeps GPUs for the workers.
     pub asks_gpus: bool,
-    /// Whether copies of the state are kept in shared memory, where workers have some.
+    /// Whether copies of the state are kept in memory that outlives a worker.
     pub copies: bool,
 }
 

@@ -159,10 +159,15 @@ impl Coordinator for NetworkCoordinator {
         if job.copies {
             let bytes = prepared.copies.bytes_touched();
             forecast.json["memory"]["copies_bytes"] = json!(bytes);
-            let words = format!(
+            let mut words = format!(
                 "{} of the state in shared memory, where all workers are on one machine",
                 megabytes(bytes)
             );
+            if settings.workers > 1 {
+                let held = prepared.copies.bytes_held(settings.workers);
+                forecast.json["memory"]["copies_bytes_across"] = json!(held);
+                words += &format!("; across machines {} in each worker", megabytes(held));
+            }
             forecast.facts.push(("copies", Fact::Words(words)));
         }
         if device.gpu.is_some() {

@@ -107,6 +107,78 @@ fn losses_one_after_the_other_repeat_nothing_on_one_two_and_three_workers() {
     }
 }
 
+/// Three workers who share no memory, and keep copies for each other.
+const OVER_LINKS: [&str; 6] = [
+    "--workers",
+    "3",
+    "--set",
+    "train.lanes=6",
+    "--set",
+    "gang.transport=tcp",
+];
+
+#[test]
+fn where_workers_keep_copies_for_each_other_no_step_is_repeated_either() {
+    let place = Place::new();
+    let args = [&OVER_LINKS[..], &EVERY_STEP].concat();
+    let (whole, events) = killed_at(&place, "", &args);
+    let started = events.iter().find(|event| event["event"] == "started");
+    let epoch = &started.unwrap()["steps_per_epoch"];
+    let points = [
+        "step.begin@rank1@gen1=kill@5".to_owned(),
+        "copy.begin@rank1@gen1=kill@1".to_owned(),
+        "copy.chunk@rank0@gen1=kill@20".to_owned(),
+        "copy.complete@rank2@gen1=kill@9".to_owned(),
+        "keeper.part@rank1@gen1=kill@30".to_owned(),
+        "keeper.complete@rank0@gen1=kill@7".to_owned(),
+        "ward.kept@rank2@gen1=kill@9".to_owned(),
+        format!("copy.counts@rank0@gen1=kill@{epoch}"),
+        "copy.noted@rank0@gen1=kill@3".to_owned(),
+        "publish.weights@rank0@gen1=kill".to_owned(),
+    ];
+    for point in points {
+        let (result, _) = killed_at(&place, &point, &args);
+        assert_eq!(result["restarts"], 1, "{point}");
+        assert_eq!(result["steps_repeated"], 0, "{point}");
+        assert_eq!(result["weights_sha256"], whole["weights_sha256"], "{point}");
+        assert_eq!(recorded(&result), recorded(&whole), "{point}");
+    }
+    // One after the other, Adam and an average among what is kept.
+    let options = [
+        "--set",
+        "train.average=0.9",
+        "--set",
+        "train.optimizer={ kind = \"adam\", lr = 0.001 }",
+        "--set",
+        "train.clip_norm=1.0",
+    ];
+    let args = [&options[..], &args].concat();
+    let (whole, _) = killed_at(&place, "", &args);
+    let points =
+        "copy.chunk@rank1@gen1=kill@50,keeper.part@rank0@gen2=kill@40,step.begin@rank2@gen3=kill@2";
+    let (result, _) = killed_at(&place, points, &args);
+    assert_eq!(result["restarts"], 3);
+    assert_eq!(result["steps_repeated"], 0);
+    assert_eq!(result["weights_sha256"], whole["weights_sha256"]);
+    assert_eq!(recorded(&result), recorded(&whole));
+}
+
+#[test]
+fn a_worker_and_its_keeper_that_die_together_cost_the_steps_since_a_checkpoint() {
+    let place = Place::new();
+    let checkpoints = ["--set", "checkpoint.every=6 steps"];
+    let args = [&OVER_LINKS[..], &EVERY_STEP, &checkpoints].concat();
+    let (whole, _) = killed_at(&place, "", &args);
+    let points = "step.begin@rank0@gen1=kill@11,step.begin@rank1@gen1=kill@11";
+    let (result, events) = killed_at(&place, points, &args);
+    let restart = events.iter().find(|event| event["event"] == "restart");
+    assert_eq!(restart.unwrap()["step"], 6);
+    // Ten were done, and the last of them may not have been told.
+    let repeated = result["steps_repeated"].as_u64().unwrap();
+    assert!((3..=4).contains(&repeated), "{repeated}");
+    assert_eq!(result["weights_sha256"], whole["weights_sha256"]);
+}
+
 #[test]
 fn copies_hold_averages_the_vectors_of_adam_and_the_norm_of_the_gradient() {
     let place = Place::new();

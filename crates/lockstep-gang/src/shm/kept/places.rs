@@ -34,6 +34,14 @@ impl KeptShape {
         Places::of(self).texts
     }
 
+    /// Bytes of it that a process holds at the most, but for notes, where so many ranks keep shares for each other: its own
+    /// share of both versions, that of one other rank, and the vectors that notes are about.
+    pub fn bytes_held(&self, ranks: usize) -> usize {
+        let places = Places::of(self);
+        let versions = places.rare - places.words;
+        places.words + 2 * versions.div_ceil(ranks.max(2)) + (places.texts - places.rare)
+    }
+
     /// Where in a segment it may lie at the earliest if something else ends there.
     pub fn after(end: usize) -> usize {
         end.next_multiple_of(PAGE)

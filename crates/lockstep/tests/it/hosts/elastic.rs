@@ -66,3 +66,25 @@ fn a_gang_of_a_fixed_size_waits_for_the_host_that_comes_after_one_that_leaves() 
         (&0.into(), &0.into())
     );
 }
+
+#[test]
+fn hosts_that_are_lost_and_do_not_come_back_cost_no_step() {
+    let every_step = "[recover]\ncopies = \"every-step\"\nmin_workers = 1\n";
+    let job = elastic().replace("min = 2", "min = 1");
+    let mut gang = Gang::slow(&format!("{job}\n{every_step}"));
+    let undisturbed = gang.place.weights(&["--workers", "3"]);
+    let mut run = gang.start();
+    for (host, left) in [(2, 2), (1, 1)] {
+        run.wait_for("epoch");
+        gang.signal(host, Signal::KILL);
+        assert_eq!(gang.ended(host).0, None);
+        let restart = run.wait_for("restart");
+        assert_eq!(restart["workers"], left, "{restart}");
+    }
+    let result = gang.succeed(run);
+    assert_eq!(result["weights_sha256"], undisturbed);
+    assert_eq!(
+        (&result["restarts"], &result["steps_repeated"]),
+        (&2.into(), &0.into())
+    );
+}

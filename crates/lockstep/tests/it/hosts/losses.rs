@@ -5,9 +5,14 @@ use lockstep_job::pod::AGAIN;
 use rustix::process::Signal;
 use std::time::Instant;
 
+/// The job, with a copy of the state after every step.
+fn copied() -> String {
+    format!("{}\n[recover]\ncopies = \"every-step\"\n", job())
+}
+
 #[test]
-fn a_killed_host_that_is_started_again_takes_its_seat() {
-    let mut gang = Gang::slow(&job());
+fn a_killed_host_that_is_started_again_takes_its_seat_and_no_step_is_repeated() {
+    let mut gang = Gang::slow(&copied());
     let undisturbed = gang.place.weights(&[]);
     let mut run = gang.start();
     run.wait_for("epoch");
@@ -21,12 +26,13 @@ fn a_killed_host_that_is_started_again_takes_its_seat() {
     let result = gang.succeed(run);
     assert_eq!(result["weights_sha256"], undisturbed);
     assert_eq!(result["restarts"], 1);
+    assert_eq!(result["steps_repeated"], 0);
     println!("{} s were lost by a killed host", result["seconds_lost"]);
 }
 
 #[test]
-fn a_killed_worker_is_started_again_by_its_host() {
-    let mut gang = Gang::slow(&job());
+fn a_killed_worker_is_started_again_by_its_host_and_no_step_is_repeated() {
+    let mut gang = Gang::slow(&copied());
     let undisturbed = gang.place.weights(&[]);
     let mut run = gang.start();
     let worker = run.wait_for_worker(2);
@@ -39,6 +45,7 @@ fn a_killed_worker_is_started_again_by_its_host() {
     );
     let result = gang.succeed(run);
     assert_eq!(result["weights_sha256"], undisturbed);
+    assert_eq!(result["steps_repeated"], 0);
     println!("{} s were lost by a killed worker", result["seconds_lost"]);
 }
 
