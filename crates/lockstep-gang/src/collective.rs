@@ -29,7 +29,7 @@
 use crate::{GangError, Plan};
 
 /// Numbers that one rank can hand to [`all_gather`](Collective::all_gather) at a time.
-pub(crate) const GATHER: usize = 256;
+pub(crate) const GATHER: usize = 2048;
 
 /// One rank's end of the exchange. See the [module](self) for the protocol that callers follow.
 ///
@@ -100,7 +100,7 @@ pub trait CollectiveExt: Collective {
     }
 
     /// Collects bytes from every rank, of any length each, in rank order. Meant for what is rare: it goes through
-    /// [`all_gather`](Collective::all_gather), a few kilobytes at a time.
+    /// [`all_gather`](Collective::all_gather), some kilobytes at a time.
     fn gather_bytes(&mut self, mine: &[u8]) -> Result<Vec<Vec<u8>>, GangError> {
         let workers = self.plan().workers();
         let mut lengths = vec![0.0; workers];
