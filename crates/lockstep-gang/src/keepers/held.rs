@@ -30,12 +30,15 @@ impl ShareParts {
     }
 }
 
-/// The parts of each share that a process holds, by version and rank.
+/// Parts by version and rank.
+type PartsOf = BTreeMap<(usize, usize), Arc<ShareParts>>;
+
+/// The parts of each share that a process holds.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Holdings(Arc<Mutex<BTreeMap<(usize, usize), Arc<ShareParts>>>>);
+pub(crate) struct Holdings(Arc<Mutex<PartsOf>>);
 
 impl Holdings {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<(usize, usize), Arc<ShareParts>>> {
+    fn lock(&self) -> MutexGuard<'_, PartsOf> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

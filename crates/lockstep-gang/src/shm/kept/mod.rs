@@ -112,18 +112,18 @@ impl KeptState {
     /// # Errors
     /// When nothing was prepared there, or it cannot be mapped.
     pub fn open(segment: &Segment, at: usize) -> Result<Self, GangError> {
-        Self::open_by(segment, at, &Region::map)
+        Self::open_by(segment, at, Region::map)
     }
 
     /// The same where only a part of it will ever be written: nothing else takes memory.
     pub(crate) fn open_sparsely(segment: &Segment, at: usize) -> Result<Self, GangError> {
-        Self::open_by(segment, at, &Region::map_sparsely)
+        Self::open_by(segment, at, Region::map_sparsely)
     }
 
     fn open_by(
         segment: &Segment,
         at: usize,
-        map: &dyn Fn(&Segment, Range<usize>, usize) -> Result<Region, GangError>,
+        map: fn(&Segment, Range<usize>, usize) -> Result<Region, GangError>,
     ) -> Result<Self, GangError> {
         let missing = || GangError::Mismatch {
             what: "the kept state in shared memory",
