@@ -164,18 +164,22 @@ fn where_workers_keep_copies_for_each_other_no_step_is_repeated_either() {
 }
 
 #[test]
-fn a_worker_and_its_keeper_that_die_together_cost_the_steps_since_a_checkpoint() {
+fn a_worker_and_its_keeper_that_are_lost_cost_the_steps_since_a_checkpoint() {
     let place = Place::new();
     let checkpoints = ["--set", "checkpoint.every=6 steps"];
     let args = [&OVER_LINKS[..], &EVERY_STEP, &checkpoints].concat();
     let (whole, _) = killed_at(&place, "", &args);
-    let points = "step.begin@rank0@gen1=kill@11,step.begin@rank1@gen1=kill@11";
+    // The keeper of rank 0 dies before it has given to others what it keeps.
+    let points = "step.begin@rank0@gen1=kill@11,mesh.begin@rank1@gen2=kill";
     let (result, events) = killed_at(&place, points, &args);
-    let restart = events.iter().find(|event| event["event"] == "restart");
-    assert_eq!(restart.unwrap()["step"], 6);
-    // Ten were done, and the last of them may not have been told.
-    let repeated = result["steps_repeated"].as_u64().unwrap();
-    assert!((3..=4).contains(&repeated), "{repeated}");
+    let restarts = events.iter().filter(|event| event["event"] == "restart");
+    let from: Vec<u64> = restarts
+        .map(|event| event["step"].as_u64().unwrap())
+        .collect();
+    assert_eq!((from.len(), from[0]), (2, 10));
+    // The checkpoint of the sixth step may be on its way still.
+    assert!(from[1] <= 6, "{from:?}");
+    assert!(result["steps_repeated"].as_u64().unwrap() > 0);
     assert_eq!(result["weights_sha256"], whole["weights_sha256"]);
 }
 
