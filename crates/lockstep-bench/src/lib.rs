@@ -36,7 +36,7 @@ pub use peer::{Peer, PeerAnswer};
 pub use plan::{How, Plan, Setting};
 pub use predict::{Network, Prediction};
 pub use runner::{Purpose, RunTrainer, Runner};
-pub use simulate::{Failures, HostStep, Simulated};
+pub use simulate::{Failures, HostCopies, HostStep, Simulated};
 pub use spread::Spread;
 
 /// The file that a comparison is written to; the dashboard shows every folder of a store that has one.

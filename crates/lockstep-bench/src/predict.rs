@@ -66,8 +66,17 @@ impl Network {
         let own = chunks.div_ceil(workers);
         let busiest = (chunks - own) + own * (workers - 1);
         let bytes = busiest as f64 * chunk + (workers - 1) as f64 * HEADER;
-        let wire = 8.0 * bytes / PAYLOAD / self.bits_per_s;
+        let wire = self.wire_s(bytes);
         wire + self.delay_s + (self.delay_s - wire / 2.0).max(0.0)
+    }
+
+    /// Seconds that each of so many workers takes to send its share of so many numbers to one other.
+    pub(crate) fn copy_s(&self, numbers: u64, workers: u64) -> f64 {
+        self.wire_s(4.0 * numbers as f64 / workers as f64) + self.delay_s
+    }
+
+    fn wire_s(&self, bytes: f64) -> f64 {
+        8.0 * bytes / PAYLOAD / self.bits_per_s
     }
 }
 

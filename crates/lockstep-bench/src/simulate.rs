@@ -2,8 +2,8 @@
 //!
 //! Every host computes what this machine has computed in a step, so that the batch grows with the hosts. Hosts exchange
 //! gradients as the model of `docs/scale.md` says, most of it during the backward pass. A host that is lost costs the time
-//! until that is known and another one has taken its place, and the steps since the last checkpoint, on average half of
-//! those between two.
+//! until that is known and another one has taken its place, and the steps since the last copy of the state at other hosts,
+//! or since the last checkpoint: on average half of those between two.
 //!
 //! The model is of the exchange alone; what was measured of that took up to [`MOST_OFF`] times as long. So a step and all
 //! that follows from it has two bounds: as the model says, and with an exchange that takes so much longer, of which
@@ -51,6 +51,21 @@ impl FromStr for Failures {
     }
 }
 
+/// Of the time, copies take this share at the most, unless there is one of every step (`docs/decisions/0059`).
+const COPIES_SHARE: f64 = 0.01;
+
+/// How often hosts keep copies of the state for each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HostCopies {
+    /// Never.
+    Off,
+    /// As often as they take next to no time.
+    Auto,
+    /// After every step.
+    EveryStep,
+}
+
 /// What is known of a job on one host.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct HostStep {
@@ -62,6 +77,10 @@ pub struct HostStep {
     pub batch: u64,
     /// Numbers of the network's state.
     pub numbers: u64,
+    /// As many numbers as the state has, the optimizer's vectors have together this many times.
+    pub vectors: u64,
+    /// Copies of all of that at other hosts.
+    pub copies: HostCopies,
     /// Steps between two checkpoints; none if there are none.
     pub checkpoint_steps: Option<f64>,
     /// Seconds from the loss of a host to the first step without it: until it is known, and until a process has started.
@@ -83,7 +102,9 @@ pub struct Simulated {
     pub efficiency: [f64; 2],
     /// Losses in an hour, of all hosts.
     pub losses_per_hour: f64,
-    /// Seconds that each of them costs; without checkpoints nothing says.
+    /// Steps between two states that a loss can go on from, at the worst.
+    pub steps_between: Option<f64>,
+    /// Seconds that each of them costs; without checkpoints and copies nothing says.
     pub lost_s: Option<f64>,
     /// The share of the time that goes into steps that count.
     pub goodput: Option<f64>,
@@ -97,13 +118,34 @@ impl HostStep {
         let exchange_s = network.exchange_s(self.numbers, hosts);
         let backward_s = self.step_s * self.backward;
         let forward_s = self.step_s - backward_s;
-        let step_s = [
+        let alone_s = [
             forward_s + backward_s.max(exchange_s),
             self.step_s + MOST_OFF * exchange_s,
         ];
+        // One host alone has nobody who would keep copies.
+        let copies = if hosts < 2 {
+            HostCopies::Off
+        } else {
+            self.copies
+        };
+        let copy_s = network.copy_s(self.numbers * self.vectors, hosts);
+        let copy_s = [copy_s, MOST_OFF * copy_s];
+        let copied = |place: usize| alone_s[place] + copy_s[place];
+        let often = (copy_s[1] / (COPIES_SHARE * alone_s[1])).max(1.0);
+        let (step_s, steps_between) = match copies {
+            HostCopies::Off => (alone_s, self.checkpoint_steps),
+            HostCopies::EveryStep => ([copied(0), copied(1)], Some(1.0)),
+            HostCopies::Auto => {
+                let step_s = [0, 1].map(|place| alone_s[place] + copy_s[place] / often);
+                let newest = self
+                    .checkpoint_steps
+                    .map_or(often, |steps| steps.min(often));
+                (step_s, Some(newest))
+            }
+        };
         let batch = self.batch * hosts;
         let losses = failures.per_host_s * hosts as f64;
-        let repeated = self.checkpoint_steps.map(|steps| steps / 2.0 * step_s[1]);
+        let repeated = steps_between.map(|steps| steps / 2.0 * step_s[1]);
         let lost_s = repeated.map(|repeated| self.recovery_s + repeated);
         // Between two losses there is time that counts, and what the loss costs.
         let goodput = match lost_s {
@@ -117,6 +159,7 @@ impl HostStep {
             step_ms: step_s.map(|step_s| 1e3 * step_s),
             efficiency: step_s.map(|step_s| self.step_s / step_s),
             losses_per_hour: 3600.0 * losses,
+            steps_between,
             lost_s,
             goodput,
             samples_per_s: step_s
@@ -135,6 +178,8 @@ mod tests {
             backward: 0.5,
             batch: 32,
             numbers: 11_689_512,
+            vectors: 2,
+            copies: HostCopies::Off,
             checkpoint_steps: Some(100.0),
             recovery_s: 20.0,
         }
@@ -196,5 +241,31 @@ mod tests {
         };
         let never = never.on(2, &network, failures("1/h"));
         assert_eq!((never.lost_s, never.goodput), (None, None));
+    }
+
+    #[test]
+    fn with_copies_of_every_step_a_loss_costs_half_of_a_step_and_each_step_its_copy() {
+        let network = "10gbit".parse().unwrap();
+        let on = |copies, hosts| {
+            let host = HostStep { copies, ..host() };
+            host.on(hosts, &network, failures("1/h"))
+        };
+        let (off, every) = (on(HostCopies::Off, 8), on(HostCopies::EveryStep, 8));
+        // Two vectors of 46.8 MB, an eighth of each: 9.8 ms on the wire, and the delay.
+        assert!(
+            (every.step_ms[0] - off.step_ms[0] - 9.83).abs() < 0.1,
+            "{every:?}"
+        );
+        assert_eq!(every.steps_between, Some(1.0));
+        let lost_s = every.lost_s.unwrap() - 20.0;
+        assert!((lost_s - every.step_ms[1] / 2e3).abs() < 1e-9, "{every:?}");
+        let auto = on(HostCopies::Auto, 8);
+        assert!(auto.step_ms[1] <= 1.0101 * off.step_ms[1], "{auto:?}");
+        assert!(
+            auto.steps_between.unwrap() > 1.0 && auto.lost_s < off.lost_s,
+            "{auto:?}"
+        );
+        // Nobody is there who would keep them.
+        assert_eq!(on(HostCopies::EveryStep, 1).steps_between, Some(100.0));
     }
 }

@@ -51,7 +51,8 @@ pub struct LearningSettings {
 }
 
 impl LearningSettings {
-    pub(crate) fn of(job: &NetworkTraining) -> Self {
+    /// What the job says.
+    pub fn of(job: &NetworkTraining) -> Self {
         Self {
             epochs: job.epochs,
             batch: job.batch,

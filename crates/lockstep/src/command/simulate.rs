@@ -10,10 +10,11 @@ use crate::signals::{self, INTERRUPTED};
 use crate::view::{count, lines_of, seconds};
 use anyhow::{Context, bail};
 use lockstep_base::fs::CacheDir;
-use lockstep_bench::{HostStep, Simulated};
+use lockstep_bench::{HostCopies, HostStep, Simulated};
 use lockstep_engine::{RunRequest, Stop, StopFlag};
 use lockstep_events::event::{Event, RunResult, Status};
-use lockstep_job::{Every, Job};
+use lockstep_job::{Every, Job, JobCopies};
+use lockstep_resolve::LearningSettings;
 use serde_json::json;
 use std::path::Path;
 use std::process::ExitCode;
@@ -27,6 +28,8 @@ pub(crate) fn run(args: &SimulateArgs) -> anyhow::Result<ExitCode> {
     let mut job = args.job.load()?;
     let network = job.network(&args.job.path)?;
     let (batch, every) = (network.train.learner.batch as u64, network.checkpoint.every);
+    let learner = LearningSettings::of(&network.train.learner);
+    let vectors = 1 + learner.optimizer.planes() as u64 + u64::from(learner.average.is_some());
     let scratch = ScratchStore::new()?;
     job.run.store = scratch.location();
     job.spare_checkpoints();
@@ -50,6 +53,12 @@ pub(crate) fn run(args: &SimulateArgs) -> anyhow::Result<ExitCode> {
         backward: parts.backward_s / all.max(f64::MIN_POSITIVE),
         batch,
         numbers: measured.parameters,
+        vectors,
+        copies: match job.recover.copies {
+            JobCopies::Off => HostCopies::Off,
+            JobCopies::Auto => HostCopies::Auto,
+            JobCopies::EveryStep => HostCopies::EveryStep,
+        },
         checkpoint_steps: match every {
             Every::Steps(steps) => Some(steps as f64),
             Every::Epochs(epochs) => Some((epochs * measured.steps_per_epoch) as f64),
@@ -126,6 +135,7 @@ fn in_words(host: &HostStep, simulated: &[Simulated], steps: u64) -> String {
         ">step",
         ">efficiency",
         ">losses",
+        ">state every",
         ">each costs",
         ">goodput",
         ">samples/s",
@@ -161,6 +171,11 @@ fn row(of: &Simulated) -> Vec<String> {
             losses if losses >= 1.0 => format!("{losses:.1} an hour"),
             losses => format!("{:.2} a day", 24.0 * losses),
         },
+        of.steps_between
+            .map_or_else(unknown, |steps| match steps.round() as u64 {
+                1 => "step".to_owned(),
+                steps => format!("{} steps", count(steps)),
+            }),
         of.lost_s.map_or_else(unknown, seconds),
         of.goodput.map_or_else(unknown, percent),
         both(

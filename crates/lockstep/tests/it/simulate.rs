@@ -39,6 +39,13 @@ fn more_hosts_are_lost_more_often_and_nothing_of_the_measurement_is_kept() {
     );
     assert_eq!(numbers("exchange_ms")[0], 0.0);
     assert!(numbers("goodput").is_sorted_by(|a, b| a > b), "{hosts:?}");
+    // One host has nobody to keep copies; of several, each keeps some for another.
+    let between = numbers("steps_between");
+    assert_eq!(between[0], 32.0);
+    assert!(
+        between[1..].iter().all(|steps| *steps < 32.0),
+        "{between:?}"
+    );
     assert!(place.runs().is_empty());
     let said = place.said(&["simulate", "job.toml", "--hosts", "2"]);
     assert!(said.contains("goodput") && said.contains("none"), "{said}");
