@@ -868,8 +868,8 @@ fn whatever_happens_to_workers_that_come_and_leave_no_generation_overlaps_and_th
     }
 }
 
-#[test]
-fn wherever_a_worker_dies_while_copies_are_written_the_newest_that_counts_is_whole() {
+/// Small gangs that copy their state, and lose workers meanwhile.
+fn explore_copies(shares_memory: bool) {
     for (workers, crashes, copies) in [(2, 2, 3), (3, 1, 2)] {
         explore(GangModel {
             workers,
@@ -882,28 +882,18 @@ fn wherever_a_worker_dies_while_copies_are_written_the_newest_that_counts_is_who
             cuts: 0,
             leaves: 0,
             copies,
-            shares_memory: true,
+            shares_memory,
             enough: None,
         });
     }
 }
 
 #[test]
+fn wherever_a_worker_dies_while_copies_are_written_the_newest_that_counts_is_whole() {
+    explore_copies(true);
+}
+
+#[test]
 fn wherever_a_worker_dies_while_others_keep_its_copies_all_that_counts_is_left_with_them() {
-    for (workers, crashes, copies) in [(2, 2, 3), (3, 1, 2)] {
-        explore(GangModel {
-            workers,
-            max_restarts: 2,
-            min_workers: 1,
-            crashes,
-            hangs: 0,
-            failed_starts: 1,
-            alarms: 0,
-            cuts: 0,
-            leaves: 0,
-            copies,
-            shares_memory: false,
-            enough: None,
-        });
-    }
+    explore_copies(false);
 }

@@ -16,6 +16,16 @@ const ARGS: [&str; 6] = [
 
 const EVERY_STEP: [&str; 2] = ["--set", "recover.copies=\"every-step\""];
 
+/// With the vectors of Adam, an average, and the norm of the gradient.
+const MORE_STATE: [&str; 6] = [
+    "--set",
+    "train.average=0.9",
+    "--set",
+    "train.optimizer={ kind = \"adam\", lr = 0.001 }",
+    "--set",
+    "train.clip_norm=1.0",
+];
+
 /// What training with these arguments ends with, and all that was told, if workers die at these points.
 fn killed_at(place: &Place, points: &str, args: &[&str]) -> (Value, Vec<Value>) {
     let all = [&["run", "job.toml", "--json"], &ARGS[..], args].concat();
@@ -144,15 +154,7 @@ fn where_workers_keep_copies_for_each_other_no_step_is_repeated_either() {
         assert_eq!(recorded(&result), recorded(&whole), "{point}");
     }
     // One after the other, Adam and an average among what is kept.
-    let options = [
-        "--set",
-        "train.average=0.9",
-        "--set",
-        "train.optimizer={ kind = \"adam\", lr = 0.001 }",
-        "--set",
-        "train.clip_norm=1.0",
-    ];
-    let args = [&options[..], &args].concat();
+    let args = [&MORE_STATE[..], &args].concat();
     let (whole, _) = killed_at(&place, "", &args);
     let points =
         "copy.chunk@rank1@gen1=kill@50,keeper.part@rank0@gen2=kill@40,step.begin@rank2@gen3=kill@2";
@@ -186,19 +188,8 @@ fn a_worker_and_its_keeper_that_are_lost_cost_the_steps_since_a_checkpoint() {
 #[test]
 fn copies_hold_averages_the_vectors_of_adam_and_the_norm_of_the_gradient() {
     let place = Place::new();
-    let options = [
-        "--workers",
-        "3",
-        "--set",
-        "train.lanes=6",
-        "--set",
-        "train.average=0.9",
-        "--set",
-        "train.optimizer={ kind = \"adam\", lr = 0.001 }",
-        "--set",
-        "train.clip_norm=1.0",
-    ];
-    let args = [&options[..], &EVERY_STEP].concat();
+    let options = ["--workers", "3", "--set", "train.lanes=6"];
+    let args = [&options[..], &MORE_STATE, &EVERY_STEP].concat();
     let (whole, _) = killed_at(&place, "", &args);
     let points = "copy.chunk@rank1@gen1=kill@50,copy.complete@rank0@gen2=kill@3";
     let (result, _) = killed_at(&place, points, &args);
