@@ -121,6 +121,8 @@ pub trait CollectiveExt: Collective {
             }
             let gathered = &mut gathered[..workers * count];
             self.all_gather(&words[..count], gathered)?;
+            // It may take longer than anybody waits for one who gets no further.
+            lockstep_base::progress::advance();
             for (rank, words) in gathered.chunks(count).enumerate() {
                 let bytes = words.iter().flat_map(|word| word.to_bits().to_le_bytes());
                 let missing = lengths[rank].saturating_sub(begin);

@@ -65,6 +65,8 @@ impl Ward {
                 self.take(&mut writer, &mut extra, header, bytes)?;
                 Ok(header.kind)
             });
+            // A long share that comes slowly is progress, and worth waiting for.
+            lockstep_base::progress::advance();
             match taken {
                 Ok(MessageKind::Complete) => {
                     self.lock().kept += 1;
