@@ -155,6 +155,7 @@ def main():
     arguments.add_argument("--seconds", type=float, default=600, help="about how long each run takes (600)")
     arguments.add_argument("--every", type=float, default=10, help="seconds from one kill to the next (10)")
     arguments.add_argument("--sleep-ms", type=int, default=10, help="milliseconds that each step waits (10)")
+    arguments.add_argument("--only", choices=["one machine", "three hosts"], help="one of the two")
     arguments.add_argument("--copies", default="every-step", help="recover.copies of the job (every-step)")
     options = arguments.parse_args()
     options.cache = options.cache.resolve()
@@ -167,6 +168,8 @@ def main():
         write_token(folder)
         bench = Bench(options, folder)
         for where, run in [("one machine", bench.on_one_machine), ("three hosts", bench.on_hosts)]:
+            if options.only not in (None, where):
+                continue
             bench.write_job(2)
             begin = time.monotonic()
             run(False)
