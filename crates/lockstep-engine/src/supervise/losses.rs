@@ -17,12 +17,15 @@ pub(crate) struct Losses {
     paused: Option<Instant>,
     /// Optimizer steps that were done at most.
     furthest: u64,
+    /// The same when the present generation began: what it does itself it has not done twice.
+    before: u64,
 }
 
 impl Losses {
-    /// Steps that are known to be done.
-    pub(crate) fn furthest(&self) -> u64 {
-        self.furthest
+    /// A generation begins. Returns the steps that are known to be done.
+    pub(crate) fn begins(&mut self) -> u64 {
+        self.before = self.furthest;
+        self.before
     }
 
     /// A worker has done so many steps.
@@ -58,7 +61,7 @@ impl Losses {
             self.resizing += paused.elapsed();
         }
         if self.since.is_some() {
-            self.repeated += self.furthest.saturating_sub(step);
+            self.repeated += self.before.saturating_sub(step);
         }
     }
 
@@ -73,5 +76,25 @@ impl Losses {
     /// until their steps were done again.
     pub(crate) fn account(&self) -> (u32, u64, f64) {
         (self.restarts, self.repeated, self.lost.as_secs_f64())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_that_one_worker_reports_before_another_has_begun_is_not_done_twice() {
+        let mut losses = Losses::default();
+        losses.reached(10);
+        losses.began();
+        assert_eq!(losses.begins(), 10);
+        losses.reached(11);
+        losses.resumed(10);
+        assert_eq!(losses.account().1, 0);
+        losses.began();
+        assert_eq!(losses.begins(), 11);
+        losses.resumed(8);
+        assert_eq!(losses.account().1, 3);
     }
 }

@@ -149,7 +149,7 @@ impl Supervisor<'_> {
             resume,
             copy,
             incarnation,
-            catch_up: self.losses.furthest(),
+            catch_up: self.losses.begins(),
             seats,
         };
         let workers = beginning.seats.len();
