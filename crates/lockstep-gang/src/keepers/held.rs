@@ -80,7 +80,8 @@ pub fn newest_held(processes: &[&[HeldShare]]) -> Option<HeldVersion> {
     for share in processes.iter().copied().flatten() {
         let HeldShare { version, stamp, .. } = *share;
         let known = newest.as_ref().map_or(0, |newest| newest.stamp.stamp);
-        if stamp.stamp <= known {
+        // There are two versions, whatever a process says.
+        if stamp.stamp <= known || version > 1 {
             continue;
         }
         let holder = |rank| {

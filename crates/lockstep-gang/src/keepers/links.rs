@@ -1,7 +1,7 @@
 //! The links between ranks and their keepers, as the mesh has made them.
 
 use crate::secure::handshake::SecureChannel;
-use crate::{AbortSwitch, Deadline};
+use crate::{AbortSwitch, Deadline, Plan};
 
 /// A rank's links to its keeper and to its wards, in one generation.
 #[derive(Debug)]
@@ -11,6 +11,8 @@ pub struct KeeperLinks {
     pub(crate) keepers: Vec<usize>,
     /// One for each of those ranks that keep for this one, or that this one keeps for.
     pub(crate) channels: Vec<(usize, SecureChannel)>,
+    /// Says what each rank's share is: nobody may write anything else at its keeper's.
+    pub(crate) plan: Plan,
     pub(crate) encrypt: bool,
     pub(crate) deadline: Deadline,
     pub(crate) abort: AbortSwitch,

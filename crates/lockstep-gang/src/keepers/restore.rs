@@ -111,14 +111,23 @@ impl Offers<'_> {
     /// Each rank must have what it was said to hold, and nothing that the state has not.
     fn check(&self, version: &HeldVersion) -> Result<(), GangError> {
         let shape = self.state.shape();
+        for (rank, offer) in self.all.iter().enumerate() {
+            let is_asked = |share: &OfferedShare| version.holders.get(share.rank) == Some(&rank);
+            if !offer.shares.iter().all(is_asked) {
+                let what = "it offers a share of the state that others give".to_owned();
+                return Err(GangError::Protocol { rank, what });
+            }
+        }
         for (old, &holder) in version.holders.iter().enumerate() {
             let share = self.all[holder]
                 .shares
                 .iter()
                 .find(|share| share.rank == old);
             let fits = share.is_some_and(|share| {
+                let fits =
+                    |range: &Range<usize>| range.start <= range.end && range.end <= shape.len;
                 share.words.stamp == version.stamp
-                    && share.ranges.iter().all(|range| range.end <= shape.len)
+                    && share.ranges.iter().all(fits)
                     && share.lanes.iter().all(|(lane, _)| *lane < shape.lanes)
             });
             if !fits || (old == 0 && self.all[holder].notes.is_none()) {

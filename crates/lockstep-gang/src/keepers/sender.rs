@@ -95,7 +95,7 @@ impl Keeping {
             }
             if links.keepers[peer] == links.rank {
                 let reader = MessageReader::new(reading, links.encrypt.then_some(opener), most);
-                let (ward, writer) = (Ward::new(peer), writer(peer)?);
+                let (ward, writer) = (Ward::new(peer, &links.plan), writer(peer)?);
                 keeping.wards.push(ward.clone());
                 keeping.spawn("from-ward", move || ward.take_in(reader, writer))?;
             }

@@ -1,9 +1,10 @@
 //! What a rank's ward sends, taken in by a thread.
 
 use super::message::{MOST_BYTES, MessageHeader, MessageKind, MessageReader};
-use crate::GangError;
 use crate::shm::{KeptStep, KeptWriter, NoteExtra};
+use crate::{GangError, Plan};
 use lockstep_base::failpoint::reach;
+use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -20,13 +21,26 @@ struct Received {
 #[derive(Debug, Clone)]
 pub(super) struct Ward {
     pub(super) rank: usize,
+    /// The numbers and the lanes of its share. Everything else here is written by others.
+    own: Arc<[Range<usize>]>,
+    lanes: Range<usize>,
     received: Arc<(Mutex<Received>, Condvar)>,
 }
 
 impl Ward {
-    pub(super) fn new(rank: usize) -> Self {
+    pub(super) fn new(rank: usize, plan: &Plan) -> Self {
+        let mut own: Vec<Range<usize>> = Vec::new();
+        for chunk in (0..plan.chunks()).filter(|&chunk| plan.owner(chunk) == rank) {
+            let range = plan.chunk(chunk);
+            match own.last_mut() {
+                Some(last) if last.end == range.start => last.end = range.end,
+                _ => own.push(range),
+            }
+        }
         Self {
             rank,
+            own: own.into(),
+            lanes: plan.lanes_of(rank),
             received: Arc::default(),
         }
     }
@@ -98,12 +112,16 @@ impl Ward {
         let (subject, at) = (subject as usize, at as usize);
         let end = at.saturating_add(bytes.len() / 4);
         let are_numbers = bytes.len().is_multiple_of(4);
+        let is_own = || {
+            let mut own = self.own.iter();
+            own.any(|part| part.start <= at && end <= part.end)
+        };
         match kind {
             MessageKind::Begin => writer.begin(),
-            MessageKind::Numbers if are_numbers && subject < shape.vectors && end <= shape.len => {
+            MessageKind::Numbers if are_numbers && subject < shape.vectors && is_own() => {
                 writer.write(subject, at, bytemuck::cast_slice(bytes));
             }
-            MessageKind::Lane if subject < shape.lanes => {
+            MessageKind::Lane if self.lanes.contains(&subject) => {
                 writer.write_lane(subject, self.words(bytes)?);
             }
             MessageKind::Complete => {
@@ -149,4 +167,62 @@ impl Ward {
 /// The most bytes that one message may have where notes have at most so many.
 pub(super) fn most_bytes(note: usize) -> usize {
     note.max(MOST_BYTES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{HeldMemory, KeptShape};
+
+    #[test]
+    fn a_ward_writes_nothing_but_its_own_share() {
+        let plan = Plan::new(vec![0..4, 4..8, 8..12], 3, 3).unwrap();
+        let rank = 1;
+        let chunk = (0..3).find(|&chunk| plan.owner(chunk) == rank).unwrap();
+        let memory = HeldMemory::create(KeptShape {
+            vectors: 1,
+            len: 12,
+            lanes: 3,
+            ranks: 3,
+            note: 64,
+            extra: true,
+        });
+        let mut writer = memory.unwrap().writer((rank, 3, 1), None, None).unwrap();
+        let ward = Ward::new(rank, &plan);
+        let mut take = |kind, (subject, at): (u64, u64), words: usize| {
+            let numbers = vec![0u64; words];
+            let bytes: &[u8] = bytemuck::cast_slice(&numbers);
+            let length = bytes.len() as u32;
+            let header = MessageHeader {
+                kind,
+                length,
+                subject,
+                at,
+            };
+            ward.take(&mut writer, &mut Vec::new(), header, bytes)
+        };
+        let own = plan.chunk(chunk).start as u64;
+        take(MessageKind::Begin, (0, 0), 0).unwrap();
+        take(MessageKind::Numbers, (0, own), 2).unwrap();
+        take(MessageKind::Lane, (1, 0), 3).unwrap();
+        for (kind, place, words) in [
+            (MessageKind::Numbers, (0, (own + 4) % 12), 2),
+            (MessageKind::Numbers, (0, own), 3),
+            (MessageKind::Numbers, (1, own), 2),
+            (MessageKind::Numbers, (0, u64::MAX), 2),
+            (MessageKind::Lane, (0, 0), 3),
+            (MessageKind::Lane, (1, 0), 2),
+            (MessageKind::Complete, (0, 0), 1),
+            (MessageKind::Extra, (0, 1), 1),
+            (MessageKind::Extra, (0, 0), 7),
+            (MessageKind::Note, (2, 0), 1),
+            (MessageKind::Note, (3, 0), 1),
+        ] {
+            let refused = take(kind, place, words);
+            assert!(
+                matches!(refused, Err(GangError::Protocol { rank: 1, .. })),
+                "{kind:?} {place:?}: {refused:?}"
+            );
+        }
+    }
 }

@@ -140,6 +140,7 @@ impl TcpCollective {
             rank,
             keepers: mesh.keepers.to_vec(),
             channels: keeping,
+            plan: plan.clone(),
             encrypt: mesh.encrypt,
             deadline: membership.deadline,
             abort: membership.abort.clone(),
